@@ -1,0 +1,11 @@
+"""All pages of the operators' site: importing this module registers them."""
+
+from django.contrib import admin
+from django.contrib.auth.models import Group
+
+from boards.admin import board_settings, ledger, people, runs, tasks, waiting
+
+__all__ = ["board_settings", "ledger", "people", "runs", "tasks", "waiting"]
+
+if admin.site.is_registered(Group):
+    admin.site.unregister(Group)  # rights come from roles in a space

@@ -1,0 +1,53 @@
+"""Writes what a transaction owes, in that transaction (spec: 07 section 2)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db import transaction
+
+from boards import live_notices
+from boards.debts import paying
+from boards.locks import Rank, taking
+from boards.models import Debt, FlowRun, Task
+
+
+def owe(
+    kind: str,
+    unique_key: str,
+    *,
+    task: Task | int | None = None,
+    run: FlowRun | int | None = None,
+    payer: str = "any",
+    after: Debt | None = None,
+    data: dict[str, Any] | None = None,
+) -> Debt:
+    """Write a debt, or find the one that is owed already; one of class `any` is paid right after the commit."""
+    taking(Rank.DEBT)
+    debt, made = Debt.objects.get_or_create(
+        unique_key=unique_key,
+        defaults={
+            "kind": kind,
+            "task_id": task.pk if isinstance(task, Task) else task,
+            "run_id": run.pk if isinstance(run, FlowRun) else run,
+            "payer": payer,
+            "after": after,
+            "data": data or {},
+        },
+    )
+    if made and payer == "any" and after is None:
+        transaction.on_commit(lambda: paying.pay(debt.pk), robust=True)
+    elif made:
+        live_notices.changed(debt.task.board_id if debt.task else None, task_key=debt.task_id)
+    return debt
+
+
+def is_settling(task_key: int) -> bool:
+    """Whether the last ending of a task still owes its cascade, notice or stop."""
+    kinds = ["cascade", "notice", "session_stop"]
+    return Debt.objects.filter(task_id=task_key, kind__in=kinds, state=Debt.State.OWED).exists()
+
+
+def is_owed(kind: str, task_key: int) -> bool:
+    """Whether a task still owes a debt of this kind."""
+    return Debt.objects.filter(task_id=task_key, kind=kind, state=Debt.State.OWED).exists()

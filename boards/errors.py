@@ -1,0 +1,185 @@
+"""Every anticipated refusal, with its stable code. The message is the sentence a person or an agent reads.
+
+A refusal writes nothing. Doors translate: `code` into the wire, the sentence onto the page (spec: 01 sections 2-4,
+02 section 5, 06 section 2).
+"""
+
+from __future__ import annotations
+
+
+class Refusal(Exception):
+    """A move or a filing that the rules do not allow; `code` is stable, `str(self)` is for the reader."""
+
+    code = "refused"
+    http_status = 409
+
+    def __init__(self, sentence: str = "", **facts: object) -> None:
+        self.sentence = sentence or (self.__doc__ or "").strip()
+        self.facts = facts
+        super().__init__(self.sentence)
+
+    @property
+    def wire(self) -> str:
+        """`code: sentence`, the form tools answer with."""
+        return f"{self.code}: {self.sentence}"
+
+
+class TaskNotFound(Refusal):
+    """There is no such task on this board."""
+
+    code, http_status = "task_not_found", 404
+
+
+class BoardNotFound(Refusal):
+    """There is no such board."""
+
+    code, http_status = "no_delegation_board", 404
+
+
+class NotFound(Refusal):
+    """There is no such thing here."""
+
+    code, http_status = "not_found", 404
+
+
+class Forbidden(Refusal):
+    """Your role does not allow this. Ask an operator of the space."""
+
+    code, http_status = "forbidden", 403
+
+
+class IllegalTaskTransition(Refusal):
+    """This task cannot make that move from its present status."""
+
+    code = "bad_state"
+
+    def __init__(self, task_id: str, from_status: str, to_status: str, sentence: str = "") -> None:
+        self.task_id, self.from_status, self.to_status = task_id, from_status, to_status
+        super().__init__(
+            sentence or f"Task {task_id} is {from_status} and cannot become {to_status}.",
+            task_id=task_id,
+            from_status=from_status,
+            to_status=to_status,
+        )
+
+
+class InvalidInput(Refusal):
+    """A field has the wrong type or size."""
+
+    code, http_status = "invalid_input", 422
+
+
+class TotalTaskCapExceeded(Refusal):
+    """This board has filed as many tasks as its limit allows. An operator can raise max_total_tasks."""
+
+    code = "total_task_cap_exceeded"
+
+
+class EnqueuedTaskCapExceeded(Refusal):
+    """As many tasks are Ready as this board allows. Wait until some start, or have max_enqueued_tasks raised."""
+
+    code = "enqueued_task_cap_exceeded"
+
+
+class TaskIdTaken(Refusal):
+    """A task with that id exists on this board. Choose another id."""
+
+    code = "task_id_taken"
+
+
+class UnknownAssignee(Refusal):
+    """Nobody on this board's roster has that name."""
+
+    code = "unknown_assignee"
+
+
+class AlreadyOpen(Refusal):
+    """The same goal for the same assignee is still open."""
+
+    code = "already_open"
+
+
+class DependencyNotOnBoard(Refusal):
+    """A dependency is not on this board."""
+
+    code = "dependency_not_on_board"
+
+
+class DependencyEnded(Refusal):
+    """A dependency ended without completing, so this could never start. Retry it first, or leave it out."""
+
+    code = "dependency_ended"
+
+
+class DependencyLoop(Refusal):
+    """These dependencies would form a loop."""
+
+    code = "dependency_loop"
+
+
+class ParentCancelled(Refusal):
+    """The task this would be filed from was cancelled."""
+
+    code = "parent_cancelled"
+
+
+class FieldLocked(Refusal):
+    """This field is locked: the task was started."""
+
+    code = "field_locked_after_start"
+
+
+class TaskFinished(Refusal):
+    """The task has ended. File a follow-up."""
+
+    code = "task_finished"
+
+
+class NothingToUpdate(Refusal):
+    """Name at least one field to change."""
+
+    code, http_status = "nothing_to_update", 422
+
+
+class SteerLimit(Refusal):
+    """A task takes 50 messages at most. File a follow-up."""
+
+    code = "steer_limit"
+
+
+class KeyReused(Refusal):
+    """That idempotency key was used for another request. Use a new key."""
+
+    code, http_status = "idempotency_key_reused", 422
+
+
+class AlreadyAnswered(Refusal):
+    """Somebody answered this before you."""
+
+    code = "already_answered"
+
+
+class DraftChanged(Refusal):
+    """This changed while you were reading. The new version is shown; decide again."""
+
+    code = "draft_changed"
+
+
+class InvalidFlow(Refusal):
+    """The flow's definition has errors."""
+
+    code, http_status = "invalid_flow", 422
+
+    def __init__(self, problems: list[str]) -> None:
+        self.problems = problems
+        super().__init__("\n".join(problems), problems=problems)
+
+
+class EndsForGood(Exception):
+    """Raised by a worker: end the task for good on this attempt, with tries left unspent (spec: 01 section 2)."""
+
+    def __init__(self, task_id: str, reason: str = "", *, ending: str = "errored") -> None:
+        if ending not in {"errored", "cancelled"}:
+            raise ValueError(f"ending must be errored or cancelled, not {ending!r}.")
+        self.task_id, self.ending = task_id, ending
+        super().__init__(reason or "The worker ended this task for good.")

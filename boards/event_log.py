@@ -1,0 +1,76 @@
+"""Writes the event log: one row for each recorded write, in its transaction, and the change notice after it.
+
+Spec: 07 section 1.
+
+Nothing here edits or deletes an event.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.db import connection
+
+from boards import live_notices
+from boards.actors import Chain
+from boards.stored_text import clean_json_text
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What one event says; ids only, the words are made by whoever shows it."""
+
+    kind: str
+    chain: Chain
+    board_id: int | None = None
+    task_key: int | None = None
+    run_id: int | None = None
+    cause: str = ""
+    from_status: str = ""
+    to_status: str = ""
+    attempt: int = 0
+    data: dict[str, Any] = field(default_factory=dict)
+
+
+def record(*entries: Entry) -> None:
+    """Store the events in this transaction and announce them once it commits."""
+    record_all(entries)
+
+
+def record_all(entries: Iterable[Entry]) -> None:
+    # Inserts into an append-only table wait for nobody, so they have no place to keep in the lock order.
+    rows = list(entries)
+    if not rows:
+        return
+    with connection.cursor() as cursor:
+        cursor.execute(_INSERT, [list(column) for column in zip(*map(_values, rows), strict=True)])
+    for entry in rows:
+        live_notices.changed(entry.board_id, task_key=entry.task_key, run_id=entry.run_id)
+
+
+_INSERT = """
+    insert into boards_event
+           (space_id, board_id, task_id, run_id, kind, chain, cause, from_status, to_status, attempt, data)
+    select space, board, task, run, kind, chain::jsonb, cause, was, became, attempt, data::jsonb
+      from unnest(%s::bigint[], %s::bigint[], %s::bigint[], %s::bigint[], %s::text[], %s::text[], %s::text[],
+                  %s::text[], %s::text[], %s::int[], %s::text[])
+           as v(space, board, task, run, kind, chain, cause, was, became, attempt, data)
+"""
+
+
+def _values(entry: Entry) -> tuple[Any, ...]:
+    return (
+        entry.chain.space_id,
+        entry.board_id,
+        entry.task_key,
+        entry.run_id,
+        entry.kind,
+        clean_json_text(entry.chain.wire()),
+        entry.cause,
+        str(entry.from_status),
+        str(entry.to_status),
+        entry.attempt,
+        clean_json_text(entry.data),
+    )

@@ -1,0 +1,90 @@
+"""What a person asks of a run: mark complete and advance, move, run again (spec: 05 sections 2.1, 2.6-2.7).
+
+Handlers of `advance`, inside its transaction. Each answers the word that is stored with the operation, or raises
+IllegalRunMove with a sentence.
+"""
+
+from __future__ import annotations
+
+from boards.flows import decisions, runs
+from boards.flows.decisions import How, Turn
+from boards.flows.definition import StepDefinition
+from boards.flows.entering import Arrival, changed_data, complete, go
+from boards.flows.refusals import IllegalRunMove
+from boards.flows.situation import Situation, matcher, move_to, open_question, signal_of
+from boards.flows.templating import TemplatingError
+from boards.models import StepChange
+from boards.states import Phase, RunStatus, Status
+
+
+def mark_complete(at: Situation) -> str:
+    """A person says that the step is complete: as its natural end, the signal gate met; else on by position.
+
+    Behind the last step nothing follows: there the run is complete.
+    """
+    step = _idle_step(at, "marked complete")
+    if at.run.status != RunStatus.ACTIVE:
+        label = RunStatus(at.run.status).label.lower()
+        raise IllegalRunMove(f"The run is {label}, so nothing is left to mark complete.")
+    if step.kind == "approval":
+        raise IllegalRunMove("Only an answer completes an approval. Answer it, run it again, or move the run.")
+    turn = Turn(How.MARKED, open_question(at), signal=signal_of(at.run, at.visit) is not None)
+    if turn.open_question:
+        raise IllegalRunMove("A question of this step is still open. Answer it first.")
+    try:
+        verdict = decisions.turn_complete(at.flow, step, turn, matcher(at))
+        signal = signal_of(at.run, at.visit) if verdict.uses_signal else None
+        runs.write(at.run, data=changed_data(at.run, at.flow, verdict.side_effects, at.visit.output))
+        target = decisions.marked_target(at.flow, step, verdict)
+        if target is not None:
+            return move_to(at, target, at.chain.name, StepChange.Trigger.ON_TURN_COMPLETE, signal)
+    except TemplatingError as error:
+        raise IllegalRunMove(str(error)) from None
+    complete(at.run, at.visit, at.chain)
+    return "completed"
+
+
+def move(at: Situation) -> str:
+    """A person moves the card. A move within the step is an ordering only, and changes nothing here."""
+    target = at.flow.step(at.facts["step"])
+    if target is None:
+        raise IllegalRunMove("This run's version of the flow has no such step.")
+    if at.run.status == RunStatus.CANCELLED:
+        raise IllegalRunMove("The run was cancelled. Start it again instead.")
+    if at.run.archived_at is not None:
+        raise IllegalRunMove("The run is archived. Take it out of the archive first.")
+    if target.key == at.visit.step_key:
+        return "same_step"
+    if refusal := decisions.manual_move_refusal(at.flow, at.step, target):
+        raise IllegalRunMove(refusal)
+    _refuse_working(at, "moved")
+    try:
+        return move_to(at, target.key, at.chain.name, StepChange.Trigger.MANUAL)
+    except TemplatingError as error:
+        raise IllegalRunMove(str(error)) from None
+
+
+def run_again(at: Situation) -> str:
+    """Enter the same step anew: a new visit, with a new task or question."""
+    step = _idle_step(at, "run again")
+    if at.run.status not in (RunStatus.ACTIVE, RunStatus.FAILED):
+        raise IllegalRunMove(f"The run is {RunStatus(at.run.status).label.lower()}. Start it again instead.")
+    if at.visit.phase == Phase.WAITING and step.kind == "approval":
+        raise IllegalRunMove("This step waits for an answer; there is nothing to run again.")
+    go(at.run, at.flow, Arrival(step, at.chain, at.chain.name, None, cause=at.cause))
+    return "entered again"
+
+
+def _idle_step(at: Situation, what: str) -> StepDefinition:
+    """The current step, where nothing of it works at the moment."""
+    if at.step is None:
+        raise IllegalRunMove("The step of this run can no longer be read. Move the run to another step.")
+    _refuse_working(at, what)
+    return at.step
+
+
+def _refuse_working(at: Situation, what: str) -> None:
+    task = runs.task_of(at.visit)
+    if task is not None and not task.is_ended:
+        sentence = f"Its task is {Status(task.status).label.lower()}, so the run cannot be {what} yet. "
+        raise IllegalRunMove(sentence + "Cancel the turn first.", task=task.public_id)

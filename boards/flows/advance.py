@@ -1,0 +1,87 @@
+"""The one function that advances a run (spec: 05 section 2).
+
+`advance` locks the run, applies each operation id once, looks at the current step, and lets the trigger's handler ask
+`decisions` and write the answer. A trigger of an older visit is recorded and ignored. What a template or a filing
+refuses fails the step; it is never raised from here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import StrEnum
+from typing import Any, Final
+
+from boards.actors import Chain, service
+from boards.debts.kinds import pays
+from boards.flows import acts, runs, turns
+from boards.flows.situation import Situation
+from boards.locks import engine_transaction
+from boards.models import Debt, FlowOperation, Visit
+
+
+class Trigger(StrEnum):
+    """What asks a run to advance."""
+
+    TASK_ENDED = "task_ended"  # facts: task_key, ending, had_open_hold
+    HOLD_CLOSED = "hold_closed"  # facts: hold
+    TURN_START = "turn_start"
+    MARK_COMPLETE = "mark_complete"
+    MANUAL = "manual"  # facts: step
+    RUN_AGAIN = "run_again"
+
+
+REPEATED: Final = "repeated"
+OLDER_VISIT: Final = "older_visit"
+
+_HANDLERS: Final[dict[Trigger, Callable[[Situation], str]]] = {
+    Trigger.TASK_ENDED: turns.task_ended,
+    Trigger.HOLD_CLOSED: turns.hold_closed,
+    Trigger.TURN_START: turns.turn_start,
+    Trigger.MARK_COMPLETE: acts.mark_complete,
+    Trigger.MANUAL: acts.move,
+    Trigger.RUN_AGAIN: acts.run_again,
+}
+
+
+@engine_transaction
+def advance(
+    run_id: int, visit_id: int, trigger: str, *, cause: str = "", operation_id: str, chain: Chain, **facts: Any
+) -> str:
+    """Advance a run, once per operation id; answers what came of it, which is stored with the operation.
+
+    Raises IllegalRunMove for what a person asks and the run cannot do, NotFound where there is no such run; nothing
+    is written then, and the operation id may be used again.
+    """
+    run, flow = runs.lock(run_id)
+    operation, first = FlowOperation.objects.get_or_create(
+        run=run, operation_id=operation_id[:200], defaults={"trigger": Trigger(trigger).value}
+    )
+    if not first:
+        return REPEATED
+    visit = run.current_visit
+    if visit is None or visit.pk != visit_id:
+        outcome = OLDER_VISIT
+    else:
+        step = flow.step(visit.step_key)
+        outcome = _HANDLERS[Trigger(trigger)](Situation(run, flow, visit, step, chain, cause, facts))
+    FlowOperation.objects.filter(pk=operation.pk).update(outcome=outcome)
+    return outcome
+
+
+@pays("flow_advance")
+def pay_flow_advance(debt: Debt) -> bool:
+    """The debt that an ended task or a closed hold leaves; its unique key is the operation id."""
+    told = dict(debt.data)
+    visit = Visit.objects.filter(pk=int(told.pop("visit"))).select_related("run__flow").first()
+    if visit is None:  # the run was deleted meanwhile
+        return True
+    advance(
+        visit.run_id,
+        visit.pk,
+        told.pop("trigger"),
+        cause=told.pop("cause", ""),
+        operation_id=debt.unique_key,
+        chain=service("flows", visit.run.flow.space_id),
+        **told,
+    )
+    return True

@@ -1,0 +1,192 @@
+"""The shapes of a flow's definition, and the way between them, the rows of a version and the YAML (spec: 05 section 1).
+
+Data and reading only: `boards.flows.validation` is the one place that judges a definition, and it alone makes these
+from what a person wrote.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from boards.models import FlowStep, FlowVersion
+
+TERMINAL_NAMES: Final = frozenset({"done", "complete", "completed", "approved"})
+TRANSITIONS: Final = ("move_to_next", "move_to_previous", "move_to_step")
+MOMENTS: Final = ("on_enter", "on_turn_start", "on_turn_complete", "on_exit")
+WORKING_KINDS: Final = frozenset({"agent", "task"})
+
+# Every field of a step but key, name, position and kind, with its default; what equals its default is not stored.
+STEP_DEFAULTS: Final[Mapping[str, Any]] = {
+    "color": "",
+    "assignee": "",
+    "prompt": "",
+    "draft": "",
+    "checker": "",
+    "max_attempts": None,
+    "timeout_ms": None,
+    "auto_advance_requires_signal": False,
+    "cancel_triggers_turn_complete": False,
+    "is_start_step": False,
+    "allow_manual_move": True,
+    "show_in_command_panel": True,
+    "terminal": False,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """One action of a step's events. `options`: whatever else its type takes (`set_data`: {"data": {...}})."""
+
+    type: str
+    step: str = ""
+    when: str = ""
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def is_transition(self) -> bool:
+        return self.type in TRANSITIONS
+
+    def wire(self) -> str | dict[str, Any]:
+        """As it stands in the YAML: its bare name when there is nothing else to say."""
+        told: dict[str, Any] = {"type": self.type, **self.options}
+        if self.step:
+            told["step"] = self.step
+        if self.when:
+            told["when"] = self.when
+        return told if len(told) > 1 else self.type
+
+
+@dataclass(frozen=True, slots=True)
+class StepDefinition:
+    """One step. Texts are '' when absent; `checker` '' leaves it to the board; durations are in milliseconds."""
+
+    key: str
+    name: str
+    position: int
+    kind: str = "column"
+    color: str = ""
+    assignee: str = ""
+    prompt: str = ""
+    draft: str = ""
+    checker: str = ""
+    max_attempts: int | None = None
+    timeout_ms: int | None = None
+    on_enter: tuple[Action, ...] = ()
+    on_turn_start: tuple[Action, ...] = ()
+    on_turn_complete: tuple[Action, ...] = ()
+    on_exit: tuple[Action, ...] = ()
+    auto_advance_requires_signal: bool = False
+    cancel_triggers_turn_complete: bool = False
+    is_start_step: bool = False
+    allow_manual_move: bool = True
+    show_in_command_panel: bool = True
+    terminal: bool = False
+
+    @property
+    def files_task(self) -> bool:
+        """Whether entering it files a task: always for working kinds, for a column when its events say so."""
+        return self.kind in WORKING_KINDS or (
+            self.kind == "column" and any(action.type == "auto_start" for action in self.on_enter)
+        )
+
+    @property
+    def transitions(self) -> tuple[Action, ...]:
+        return tuple(action for action in self.on_turn_complete if action.is_transition)
+
+    def settings(self) -> dict[str, Any]:
+        """What `FlowStep.settings` holds: every field that differs from its default, as in the YAML."""
+        told = {name: getattr(self, name) for name, default in STEP_DEFAULTS.items() if getattr(self, name) != default}
+        moments = {moment: getattr(self, moment) for moment in MOMENTS}
+        events = {moment: [action.wire() for action in actions] for moment, actions in moments.items() if actions}
+        return told | ({"events": events} if events else {})
+
+
+@dataclass(frozen=True, slots=True)
+class FlowDefinition:
+    """A whole flow. `inputs`: the JSON schema of what starts a run; `warnings`: sentences that do not forbid saving."""
+
+    key: str
+    name: str
+    steps: tuple[StepDefinition, ...]
+    description: str = ""
+    prompt: str = ""
+    agent: str = ""
+    style: str = "pipeline"
+    inputs: Mapping[str, Any] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+
+    def step(self, key: str) -> StepDefinition | None:
+        return next((step for step in self.steps if step.key == key), None)
+
+    @property
+    def start_step(self) -> StepDefinition:
+        return next((step for step in self.steps if step.is_start_step), self.steps[0])
+
+    def neighbour(self, step: StepDefinition, by: int) -> StepDefinition | None:
+        """The step `by` places further on by position; None past either end."""
+        at = self.steps.index(step) + by
+        return self.steps[at] if 0 <= at < len(self.steps) else None
+
+    def is_terminal(self, step: StepDefinition) -> bool:
+        """Whether a run ends on entering `step` (spec: 05 section 1)."""
+        return step.terminal or (step is self.steps[-1] and step.name.strip().lower() in TERMINAL_NAMES)
+
+    def completion(self, step: StepDefinition) -> tuple[Action, ...]:
+        """What runs when a turn in `step` is complete; in a pipeline a step that says nothing moves to the next."""
+        if not step.on_turn_complete and self.style == "pipeline":
+            return (Action("move_to_next"),)
+        return step.on_turn_complete
+
+    def settings(self) -> dict[str, Any]:
+        """What `FlowVersion.settings` holds."""
+        return {"prompt": self.prompt, "agent": self.agent, "style": self.style, "inputs": dict(self.inputs)}
+
+    def wire(self) -> dict[str, Any]:
+        """As it is exported: one entry of `flows` in the envelope; the cancel flag is always written (section 3.6)."""
+        flag = "cancel_triggers_turn_complete"
+        head = {"key": self.key, "name": self.name, "description": self.description} | self.settings()
+        steps = [
+            {"key": step.key, "name": step.name, "kind": step.kind, flag: getattr(step, flag)} | step.settings()
+            for step in self.steps
+        ]
+        return {name: value for name, value in head.items() if value} | {"steps": steps}
+
+
+def load(version: FlowVersion) -> FlowDefinition:
+    """The definition that a stored version holds."""
+    flow, told = version.flow, version.settings
+    return FlowDefinition(
+        key=flow.key,
+        name=flow.name,
+        description=flow.description,
+        prompt=told.get("prompt", ""),
+        agent=told.get("agent", ""),
+        style=told.get("style", "pipeline"),
+        inputs=told.get("inputs", {}),
+        steps=tuple(step_from_row(row) for row in version.steps.order_by("position")),
+    )
+
+
+def step_from_row(row: FlowStep) -> StepDefinition:
+    return step_from(row.key, row.name, row.position, row.kind, row.settings)
+
+
+def step_from(key: str, name: str, position: int, kind: str, settings: Mapping[str, Any]) -> StepDefinition:
+    """A step from plain values that were judged before."""
+    told = {field: settings.get(field, default) for field, default in STEP_DEFAULTS.items()}
+    events: Mapping[str, Any] = settings.get("events") or {}
+    moments: dict[str, Any] = {moment: actions_from(events.get(moment, ())) for moment in MOMENTS}
+    return StepDefinition(key=key, name=name, position=position, kind=kind, **told, **moments)
+
+
+def actions_from(told: Iterable[str | Mapping[str, Any]]) -> tuple[Action, ...]:
+    return tuple(_action_from(each) for each in told)
+
+
+def _action_from(told: str | Mapping[str, Any]) -> Action:
+    if isinstance(told, str):
+        return Action(told)
+    rest = {name: value for name, value in told.items() if name not in {"type", "step", "when"}}
+    return Action(told["type"], told.get("step", ""), str(told.get("when", "")), rest)

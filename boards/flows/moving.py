@@ -1,0 +1,156 @@
+"""What a person does to a run: mark complete and advance, run again, move (spec: 05 sections 2.1, 2.6-2.7).
+
+Each verb checks the right and then goes through the one `advance`. The agent's signal is stored here as well.
+"""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+from boards import policy, tasks
+from boards.actors import Chain
+from boards.errors import NotFound
+from boards.flows import runs
+from boards.flows.advance import OLDER_VISIT, REPEATED, Trigger, advance
+from boards.flows.refusals import IllegalRunMove, RunMovedOn
+from boards.locks import engine_transaction
+from boards.models import FlowRun, Task, TranscriptItem
+from boards.states import Phase, RunStatus, Status
+from boards.tasks import Reason, Recorded, TaskWriteOutcome
+
+MOVED_AWAY = "teardown"
+
+
+def mark_complete(chain: Chain, run: FlowRun, *, visit_id: int | None = None) -> FlowRun:
+    """A person says that the current step is complete: the run advances, also where the signal is missing.
+
+    Raises IllegalRunMove where the step still works or asks, RunMovedOn where `visit_id` is no longer the current one.
+    """
+    require(chain, run, "flows.move")
+    return _advanced(chain, run, Trigger.MARK_COMPLETE, visit_id)
+
+
+def move(
+    chain: Chain, run: FlowRun, step_key: str, *, cancel_turn: bool = False, visit_id: int | None = None
+) -> FlowRun:
+    """A person moves the run to a step. Refused while its task works, unless `cancel_turn` stops that first.
+
+    A task that nobody has started is cancelled by the way. Raises IllegalRunMove or RunMovedOn.
+    """
+    require(chain, run, "flows.move")
+    seen = visit_id or _current_visit(run)
+    _make_way(chain, run.pk, seen, step_key, cancel_turn)
+    return _advanced(chain, run, Trigger.MANUAL, seen, step=step_key)
+
+
+def run_again(chain: Chain, run: FlowRun, *, visit_id: int | None = None) -> FlowRun:
+    """Work the current step again: its task is retried while it may be, else the step is entered anew.
+
+    Raises IllegalRunMove where the step works or waits for an answer, or its last ending is not settled yet.
+    """
+    require(chain, run, "flows.move")
+    seen = visit_id or _current_visit(run)
+    if _retry_task(chain, run.pk, seen):
+        run.refresh_from_db()
+        return run
+    return _advanced(chain, run, Trigger.RUN_AGAIN, seen)
+
+
+@engine_transaction
+def signal(chain: Chain, visit_id: int, summary: str, *, handoff: Any = None, blockers: Any = None) -> bool:
+    """The agent's word that its step is complete; the first one of a visit counts. False where it came too late."""
+    policy.require(chain, "flows.signal")
+    run_id = FlowRun.objects.filter(visits=visit_id, flow__space=chain.space_id).values_list("pk", flat=True).first()
+    if run_id is None:
+        raise NotFound("There is no such run.")
+    run, _ = runs.lock(run_id)
+    visit = run.current_visit
+    if visit is None or visit.pk != visit_id or run.status != RunStatus.ACTIVE:
+        return False
+    if run.signal and run.signal.get("visit") == visit_id:
+        return False
+    told = {"visit": visit_id, "by": chain.name, "summary": summary, "handoff": handoff, "blockers": blockers}
+    runs.write(run, signal={name: value for name, value in told.items() if value is not None})
+    runs.note(run, chain, "step.signalled", visit=visit, text=summary[:2000])
+    return True
+
+
+def require(chain: Chain, run: FlowRun, action: str) -> None:
+    """Refuse unless the chain may do this to a run of its own space; another space's run does not exist for it."""
+    if run.flow.space_id != chain.space_id:
+        raise NotFound("There is no such run.")
+    policy.require(chain, action, run.flow.space_id)
+
+
+def say(run: FlowRun, text: str, task: Task | None = None) -> None:
+    """One status line in the run's transcript, and in its task's."""
+    attempt = task.attempts if task else 0
+    TranscriptItem.objects.create(
+        session_id=run.session_id, task=task, attempt=attempt, kind=TranscriptItem.Kind.STATUS, text=text
+    )
+
+
+def _current_visit(run: FlowRun) -> int:
+    visit = FlowRun.objects.values_list("current_visit", flat=True).get(pk=run.pk)
+    if visit is None:
+        raise IllegalRunMove("The run stands in no step yet.")
+    return visit
+
+
+def _advanced(chain: Chain, run: FlowRun, trigger: Trigger, visit_id: int | None, **facts: Any) -> FlowRun:
+    operation = f"{trigger.value}:{uuid.uuid4()}"
+    seen = visit_id or _current_visit(run)
+    outcome = advance(run.pk, seen, trigger, operation_id=operation, chain=chain, **facts)
+    if outcome in (OLDER_VISIT, REPEATED):
+        raise RunMovedOn
+    run.refresh_from_db()
+    return run
+
+
+@engine_transaction
+def _make_way(chain: Chain, run_id: int, visit_id: int, step_key: str, cancel_turn: bool) -> None:
+    """Cancel what stands in the way of a move, in a transaction of its own: tasks are locked after what a filing locks.
+
+    A crash before the move leaves the run paused in its step, and the page says so.
+    """
+    run, flow = runs.lock(run_id)
+    visit, target = run.current_visit, flow.step(step_key)
+    task = runs.task_of(visit) if visit and visit.pk == visit_id else None
+    if task is None or task.is_ended or target is None or target.key == (visit.step_key if visit else ""):
+        return
+    if task.status in (Status.IN_PROGRESS, Status.NEEDS_CHECK) and not cancel_turn:
+        label = Status(task.status).label.lower()
+        raise IllegalRunMove(
+            f"Its task is {label}, so the run cannot be moved yet. Cancel its turn and move it, or wait.",
+            task=task.public_id,
+        )
+    reason = f"{chain.name} moved the run to {target.name}."
+    tasks.cancel(runs.flows_for(chain), task, reason, via="flow", cause=MOVED_AWAY)
+    say(run, reason, task)
+
+
+@engine_transaction
+def _retry_task(chain: Chain, run_id: int, visit_id: int) -> bool:
+    """Retry the visit's own task, where it may be; the run then works again in its step."""
+    run, _ = runs.lock(run_id)
+    visit = run.current_visit
+    if visit is None or visit.pk != visit_id or run.status not in (RunStatus.ACTIVE, RunStatus.FAILED):
+        return False
+    task = runs.task_of(visit)
+    if task is None or task.status not in (Status.ERRORED, Status.CANCELLED) or task.withdrawn:
+        return False
+    outcome = tasks.retry(chain, task)
+    if outcome.result is not Recorded.RECORDED:
+        return _entered_anew(outcome)
+    runs.reopen(run, chain)
+    runs.write_visit(visit, phase=Phase.WORKING, error="")
+    runs.note(run, chain, "step.retried", visit=visit)
+    return True
+
+
+def _entered_anew(outcome: TaskWriteOutcome) -> bool:
+    """A retry that was declined for good makes way for a new task; one that has to wait is said."""
+    if outcome.reason is Reason.SETTLING:
+        raise IllegalRunMove(outcome.sentence)
+    return False

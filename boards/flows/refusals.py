@@ -1,0 +1,17 @@
+"""What the flow engine refuses, beyond what `boards.errors` names already."""
+
+from __future__ import annotations
+
+from boards.errors import Refusal
+
+
+class IllegalRunMove(Refusal):
+    """The run cannot do that from where it stands."""
+
+    code = "bad_state"
+
+
+class RunMovedOn(Refusal):
+    """The run has moved on meanwhile. Look at where it stands now, and decide again."""
+
+    code = "run_moved_on"

@@ -1,0 +1,56 @@
+"""What a trigger's handler knows, and the few things that all of them ask or do (spec: 05 section 2).
+
+Works inside the transaction of `advance`, under the run's lock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from boards.actors import Chain
+from boards.flows import data, templating
+from boards.flows.definition import FlowDefinition, StepDefinition
+from boards.flows.entering import Arrival, go
+from boards.models import FlowRun, Hold, StepChange, Visit
+from boards.states import HoldState, Status
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """Everything that a trigger's handler knows: the locked run, where it stands, and what came in."""
+
+    run: FlowRun
+    flow: FlowDefinition
+    visit: Visit
+    step: StepDefinition | None
+    chain: Chain
+    cause: str = ""
+    facts: dict[str, Any] = field(default_factory=dict)
+
+
+def open_question(at: Situation) -> bool:
+    """An open hold of the current turn, or one that a cancel of this turn closed."""
+    if at.facts.get("had_open_hold") and at.facts.get("ending") == Status.CANCELLED:
+        return True
+    return Hold.objects.filter(visit=at.visit, state=HoldState.OPEN).exists() or (
+        at.visit.task_id is not None and Hold.objects.filter(task=at.visit.task_id, state=HoldState.OPEN).exists()
+    )
+
+
+def signal_of(run: FlowRun, visit: Visit) -> dict[str, Any] | None:
+    """The agent's word that its step is complete, where it was given in this visit."""
+    return run.signal if run.signal and run.signal.get("visit") == visit.pk else None
+
+
+def matcher(at: Situation) -> Callable[[str], bool]:
+    known = data.values(at.run, at.flow, at.visit.output)
+    return lambda condition: templating.holds(condition, known)
+
+
+def move_to(at: Situation, target: str, actor: str, change: StepChange.Trigger, signal: Any = None) -> str:
+    step = at.flow.step(target)
+    assert step is not None  # `decisions` answers keys of this version only
+    go(at.run, at.flow, Arrival(step, at.chain, actor, change, signal, cause=at.cause))
+    return f"moved to {target}"

@@ -1,0 +1,138 @@
+"""Starts runs: inputs judged by the schema, a session of the run's own, the first step entered (spec: 05 section 7)."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+
+from django.db.models import F
+from jsonschema.validators import Draft202012Validator
+
+from boards import policy
+from boards.actors import Chain
+from boards.errors import InvalidInput, KeyReused, NotFound
+from boards.flows import definition, runs
+from boards.flows.entering import Arrival, go
+from boards.locks import Rank, engine_transaction, taking
+from boards.models import Flow, FlowRun, FlowVersion, IdempotencyKey, Session, StepChange
+from boards.tasks import cleaning
+
+MAX_NAME: Final = 200
+
+
+@engine_transaction
+def start(chain: Chain, flow: Flow, inputs: Mapping[str, Any], name: str = "", *, idempotency_key: str = "") -> FlowRun:
+    """Start a run of the flow's newest version; the same key again answers the first run.
+
+    Raises InvalidInput naming each input that does not fit, NotFound for a flow of another space or without a version.
+    """
+    if flow.space_id != chain.space_id:
+        raise NotFound("There is no such flow.")
+    policy.require(chain, "flows.start", flow.space_id)
+    version = FlowVersion.objects.filter(flow=flow).select_related("flow").order_by("-number").first()
+    if version is None:
+        raise NotFound(f"The flow {flow.name} has no version to run yet.")
+    checked = checked_inputs(definition.load(version).inputs, inputs)
+    stored = _idempotency_row(chain, flow, idempotency_key, [checked, name])
+    if stored is not None and stored.result:
+        return FlowRun.objects.get(pk=stored.result["run"])
+    run = _insert(chain, flow, version, checked, _checked_name(name))
+    if stored is not None:
+        IdempotencyKey.objects.filter(pk=stored.pk).update(result={"run": run.pk})
+    return _enter_first(chain, run)
+
+
+def start_again(
+    chain: Chain, run: FlowRun, inputs: Mapping[str, Any] | None = None, *, idempotency_key: str = ""
+) -> FlowRun:
+    """Start a new run of the same flow with these inputs, by default the same; the old one stays as it is."""
+    given = run.inputs if inputs is None else inputs
+    return start(chain, run.flow, given, idempotency_key=idempotency_key)
+
+
+def checked_inputs(schema: Mapping[str, Any], inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """The inputs with the schema's defaults filled in. Raises InvalidInput with a sentence per fault."""
+    if not isinstance(inputs, Mapping):
+        raise InvalidInput("The inputs of a run are named: give an object.", field="inputs")
+    properties: Mapping[str, Any] = schema.get("properties") or {}
+    known = {name: each["default"] for name, each in properties.items() if isinstance(each, dict) and "default" in each}
+    checked = cleaning.checked_object({**copy.deepcopy(known), **inputs}, "inputs")
+    faults = _faults(schema, checked)
+    if faults:
+        raise InvalidInput(" ".join(faults.values()), field="inputs", fields=faults)
+    return checked
+
+
+def _faults(schema: Mapping[str, Any], inputs: Mapping[str, Any]) -> dict[str, str]:
+    """Input name -> what is wrong with it, in words; '' is the name of what concerns no single one."""
+    properties: Mapping[str, Any] = schema.get("properties") or {}
+    faults: dict[str, str] = {}
+    for name in schema.get("required") or ():
+        if inputs.get(name) in (None, ""):
+            faults[name] = f"{_title(properties, name)} is needed."
+    for name in inputs:
+        if properties and name not in properties and schema.get("additionalProperties") is not True:
+            faults[name] = f'There is no input "{name}". There is {", ".join(properties)}.'
+    for error in Draft202012Validator(schema).iter_errors(dict(inputs)):
+        name = str(error.absolute_path[0]) if error.absolute_path else ""
+        if name or not faults:
+            faults.setdefault(name, f"{_title(properties, name) if name else 'The inputs'}: {error.message}.")
+    return faults
+
+
+def _title(properties: Mapping[str, Any], name: str) -> str:
+    each = properties.get(name)
+    return str(each.get("title") or name) if isinstance(each, dict) else name
+
+
+def _checked_name(name: str) -> str:
+    told = cleaning.checked_title(name)
+    return told[:MAX_NAME]
+
+
+def _idempotency_row(chain: Chain, flow: Flow, key: str, body: Any) -> IdempotencyKey | None:
+    """The row of this key, inserted first so that a twin waits; refused where it was used for another body."""
+    if not key:
+        return None
+    taking(Rank.IDEMPOTENCY)
+    told = json.dumps([flow.pk, body], sort_keys=True, default=str)
+    digest = hashlib.sha256(told.encode("utf-8", "surrogatepass")).hexdigest()
+    caller = f"{chain.hops[0].kind}:{chain.hops[0].id}"
+    row, made = IdempotencyKey.objects.get_or_create(
+        caller=caller, verb="start", key=key[:200], defaults={"body_hash": digest}
+    )
+    if not made and row.body_hash != digest:
+        raise KeyReused
+    return row
+
+
+def _insert(chain: Chain, flow: Flow, version: FlowVersion, inputs: dict[str, Any], name: str) -> FlowRun:
+    taking(Rank.FLOW_RUN)
+    # The flow's row counts its runs; it is locked by nobody else, and before the run exists.
+    Flow.objects.filter(pk=flow.pk).update(last_run_number=F("last_run_number") + 1)
+    number = Flow.objects.values_list("last_run_number", flat=True).get(pk=flow.pk)
+    told = name or f"{flow.name[: MAX_NAME - 20]} {number}"
+    session = Session.objects.create(
+        space_id=flow.space_id, kind=Session.Kind.FLOW_RUN, parent_id=chain.session_id, label=told
+    )
+    return FlowRun.objects.create(
+        flow=flow,
+        version=version,
+        number=number,
+        name=told,
+        inputs=inputs,
+        session=session,
+        started_by_id=chain.user_id,
+        started_by_name=chain.name,
+    )
+
+
+def _enter_first(chain: Chain, fresh: FlowRun) -> FlowRun:
+    run, flow = runs.lock(fresh.pk)
+    runs.note(run, chain, "run.started", number=run.number)
+    go(run, flow, Arrival(flow.start_step, chain, chain.name, StepChange.Trigger.START))
+    run.refresh_from_db()
+    return run

@@ -1,0 +1,126 @@
+"""What pages are told in a word, to read a part of themselves again: their count, the home page, a run, who works.
+
+Each has its own pace, because each costs every page a request: counts and home once a second, runs five times, who
+works every two seconds. Nothing here reads the database.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from boards.live.pace import FOLD_S, Pace
+from boards.live.page import Page, Person, person
+from boards.live.reading import Outcome
+from boards.live.rendering import message
+from boards.live.rooms import Rooms
+from boards.queries.catchup import Missed
+
+SPACE_S: Final = 1.0  # a row leaves every other open page within a second
+PROCESS_S: Final = 2.0
+SHARE: Final = 4  # counting may take a fifth of the reading thread's time, no more
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What is told with one fold."""
+
+    people: frozenset[Person] = frozenset()
+    boards: frozenset[int] = frozenset()
+    runs: frozenset[int] = frozenset()
+    process: bool = False
+
+
+class Hints:
+    """Collects until it is their turn."""
+
+    def __init__(self, rooms: Rooms) -> None:
+        self._rooms = rooms
+        self._uncounted: set[Person] = set()
+        self._stirred: set[int] = set()
+        self._runs: set[int] = set()
+        self._process = False
+        self._space, self._run, self._work = Pace(SPACE_S), Pace(FOLD_S), Pace(PROCESS_S)
+
+    def count(self, sockets: Iterable[Page]) -> None:
+        """These pages' counts have to be read."""
+        self._uncounted.update(person(socket) for socket in sockets)
+
+    def note(self, missed: Mapping[int, Missed]) -> None:
+        """What the log says, by board."""
+        for board_id, one in missed.items():
+            self._runs |= one.run_ids
+            if not one.quiet:
+                self._stirred.add(board_id)
+
+    def note_runs(self, run_ids: Iterable[int]) -> None:
+        self._runs.update(run_ids)
+
+    def note_process(self) -> None:
+        self._process = True
+
+    def next_at(self) -> float:
+        """When the earliest of them may be told; infinite when there is nothing to tell."""
+        moments = [float("inf")]
+        if self._uncounted or self._stirred:
+            moments.append(self._space.next_at)
+        if self._runs:
+            moments.append(self._run.next_at)
+        if self._process:
+            moments.append(self._work.next_at)
+        return min(moments)
+
+    def take(self, now: float) -> Turn:
+        people: set[Person] = set()
+        boards: set[int] = set()
+        runs: set[int] = set()
+        if self._space.is_due(now):
+            boards, self._stirred = self._stirred, set()
+            stirred = {person(one) for one in self._rooms.all if boards & one.subscription.boards}
+            people, self._uncounted = self._uncounted | stirred, set()
+        if self._run.is_due(now):
+            runs, self._runs = self._runs, set()
+        process = self._process and self._work.is_due(now)
+        self._process = self._process and not process
+        return Turn(frozenset(people), frozenset(boards), frozenset(runs), process)
+
+    def put_back(self, turn: Turn) -> None:
+        self._uncounted |= turn.people
+        self._stirred |= turn.boards
+        self._runs |= turn.runs
+        self._process = self._process or turn.process
+
+    def tells(self, turn: Turn, outcome: Outcome, now: float) -> Iterator[tuple[Page, str]]:
+        """Who is told what. A page without a board goes on from the cursor that comes with its hint."""
+        if turn.people:
+            self._space.took(now, SHARE * outcome.counting_s)
+        if turn.runs:
+            self._run.took(now)
+        if turn.process:
+            self._work.took(now)
+        for socket in list(self._rooms.all):
+            head = self._head(socket, turn, outcome)
+            if head:
+                yield socket, message(**head)
+
+    def _head(self, socket: Page, turn: Turn, outcome: Outcome) -> dict[str, Any]:
+        page, is_live = socket.subscription, socket in self._rooms.live
+        count = outcome.counts.get(person(socket))
+        counted = count is not None and count != socket.told_count
+        stirred = is_live and bool(turn.boards & page.boards)
+        runs = [page.run_id] if is_live and page.run_id in turn.runs else []
+        changed = {
+            "needs": stirred or (counted and socket.told_count is not None),
+            "home": stirred and page.home,
+            "runs": runs,
+            "process": is_live and turn.process and page.lanes is not None,
+        }
+        if counted:
+            socket.told_count = count
+        head: dict[str, Any] = {"needs": count} if counted else {}
+        if any(changed.values()):
+            head["changed"] = {name: value for name, value in changed.items() if value}
+        if page.board_id is None and (runs if page.run_id else stirred):
+            head["cursor"] = outcome.cursor
+        return head

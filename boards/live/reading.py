@@ -1,0 +1,168 @@
+"""Everything that a fold needs of the database, in one call that runs in a thread (spec: 08 section 1.2 and 1.3).
+
+It takes values and answers values: what to send to whom, where the log was read to, and what was found for boards
+whose turn it is not. Notices are hints only: what changed is read from the log, by a cursor taken in the same
+statement, so a lost notice is found by the next fold.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+from boards.live.page import Page, Pages, Person
+from boards.live.rendering import counts_html, lanes_html, message
+from boards.models import Member, Task
+from boards.queries import catchup
+from boards.queries.catchup import LIMIT, Missed, Refresh
+from boards.queries.needs_you import needs_count
+from boards.queries.subscriptions import Lanes, Subscription
+
+NOTHING = Missed()
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """A board whose turn it is, what is known to have changed on it, and the sockets of its pages."""
+
+    keys: frozenset[int] = frozenset()
+    too_many: bool = False
+    lanes: Mapping[Lanes, Pages] = field(default_factory=dict)
+    tasks: Mapping[str, Pages] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """`since`: where the log was read to, None at first. `asks`: sockets with the cursor that each page has."""
+
+    since: str | None
+    boards: frozenset[int]
+    due: Mapping[int, Due]
+    asks: tuple[tuple[Page, str], ...] = ()
+    people: tuple[Person, ...] = ()
+
+
+@dataclass(slots=True)
+class Outcome:
+    """`refreshed`: boards whose pages were told to read their lanes again. `counting_s`: what the counts took."""
+
+    cursor: str
+    missed: dict[int, Missed]
+    lost: bool = False
+    sends: list[tuple[Pages, str]] = field(default_factory=list)
+    refreshed: set[int] = field(default_factory=set)
+    counts: dict[Person, int] = field(default_factory=dict)
+    counting_s: float = 0.0
+
+
+def read(work: Work) -> Outcome:
+    """One fold. Everything is read after the cursors that go out with it, so a change may come twice, never not."""
+    outcome = _tail(work)
+    made = _Made()
+    for board_id, due in work.due.items():
+        _tell_board(outcome, made, board_id, due)
+    for cursor in {cursor for _, cursor in work.asks}:
+        askers = [socket for socket, known in work.asks if known == cursor]
+        _answer(outcome, made, cursor, askers)
+    began = time.monotonic()
+    outcome.counts = _needs(work.people)
+    outcome.counting_s = time.monotonic() - began
+    return outcome
+
+
+class _Made:
+    """What one fold has made already: equal lanes, keys and ids are read once."""
+
+    def __init__(self) -> None:
+        self.html: Callable[[Lanes, frozenset[int]], str] = cache(lanes_html)
+        self.counts: Callable[[Lanes], str] = cache(counts_html)
+        self.ids: Callable[[frozenset[int]], list[str]] = cache(_public_ids)
+
+
+def _tail(work: Work) -> Outcome:
+    if work.since is None:
+        return Outcome(catchup.cursor(), {})
+    found = catchup.changes_of(work.boards, work.since)
+    if isinstance(found, Refresh):
+        return Outcome(found.cursor, {}, lost=True)
+    missed, cursor = found
+    return Outcome(cursor, missed)
+
+
+def _tell_board(outcome: Outcome, made: _Made, board_id: int, due: Due) -> None:
+    missed = outcome.missed.get(board_id, NOTHING)
+    keys = due.keys | missed.task_keys
+    if outcome.lost or due.too_many or missed.too_many or len(keys) > LIMIT:
+        outcome.refreshed.add(board_id)
+        for lanes, sockets in due.lanes.items():
+            outcome.sends.append((sockets, _refresh(outcome.cursor, made.counts(lanes))))
+        everyone = tuple(socket for sockets in due.tasks.values() for socket in sockets)
+        outcome.sends.append((everyone, _refresh(outcome.cursor)))
+        return
+    hints = {"runs": sorted(missed.run_ids), "process": missed.itself}
+    for lanes, sockets in due.lanes.items() if keys or missed.itself else ():
+        html = made.html(lanes, keys) if keys else ""
+        told = message(html, cursor=outcome.cursor, changed=_changed(tasks=made.ids(keys), **hints))
+        outcome.sends.append((sockets, told))
+    for task_id in made.ids(keys) if due.tasks and keys else ():
+        told = message(cursor=outcome.cursor, changed=_changed(tasks=[task_id]))
+        outcome.sends.append((due.tasks.get(task_id, ()), told))
+
+
+def _answer(outcome: Outcome, made: _Made, cursor: str, askers: Iterable[Page]) -> None:
+    """Tell sockets whose pages have the same cursor what each of them missed, and where it stands now."""
+    askers = list(askers)
+    boards = frozenset().union(*(socket.subscription.boards for socket in askers))
+    found = catchup.changes_of(boards, cursor)
+    for subscription in {socket.subscription for socket in askers}:
+        sockets = tuple(socket for socket in askers if socket.subscription == subscription)
+        if isinstance(found, Refresh):
+            outcome.sends.append((sockets, _refresh(found.cursor)))
+        else:
+            outcome.sends.append((sockets, _caught_up(made, subscription, *found)))
+
+
+def _caught_up(made: _Made, page: Subscription, missed: dict[int, Missed], cursor: str) -> str:
+    mine = {board_id: one for board_id, one in missed.items() if board_id in page.boards}
+    board = mine.get(page.board_id, NOTHING) if page.board_id else NOTHING
+    if board.too_many:
+        return _refresh(cursor)
+    runs = frozenset[int]().union(*(one.run_ids for one in mine.values()))
+    stirred = not all(one.quiet for one in mine.values())
+    changed = _changed(
+        tasks=made.ids(board.task_keys) if board.task_keys else [],
+        runs=sorted(runs) if page.lanes else [page.run_id] if page.run_id in runs else [],
+        needs=stirred,
+        home=page.home and stirred,
+        process=board.itself,
+    )
+    html = made.html(page.lanes, board.task_keys) if page.lanes and board.task_keys else ""
+    return message(html, cursor=cursor, changed=changed)
+
+
+def _refresh(cursor: str, html: str = "") -> str:
+    return message(html, cursor=cursor, refresh=True, changed={"all": True})
+
+
+def _changed(**hints: Any) -> dict[str, Any]:
+    return {name: value for name, value in hints.items() if value}
+
+
+def _public_ids(keys: frozenset[int]) -> list[str]:
+    return sorted(set(Task.objects.filter(pk__in=keys).values_list("public_id", flat=True)))
+
+
+def _needs(people: tuple[Person, ...]) -> dict[Person, int]:
+    if not people:
+        return {}
+    users, spaces = zip(*people, strict=True)
+    members = Member.objects.filter(user__in=set(users), space__in=set(spaces)).select_related("user", "space")
+    wanted = set(people)
+    return {
+        (member.user_id, member.space_id): needs_count(member)
+        for member in members
+        if (member.user_id, member.space_id) in wanted
+    }

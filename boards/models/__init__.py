@@ -1,0 +1,43 @@
+"""The tables. Columns and constraints only: state is written by the engines."""
+
+from boards.models.attempts import Attempt
+from boards.models.boards import Board, BoardCounter, RosterEntry
+from boards.models.debts import Debt
+from boards.models.events import Event, LogEpoch
+from boards.models.flows import Flow, FlowStep, FlowVersion
+from boards.models.holds import Hold
+from boards.models.processes import Process
+from boards.models.runs import FlowOperation, FlowRun, StepChange, Visit
+from boards.models.sessions import Session, TranscriptItem
+from boards.models.spaces import Member, Role, SigninLink, Space, User
+from boards.models.tasks import SERVER_ONLY_TASK_FIELDS, IdempotencyKey, Task, TaskDep
+
+__all__ = [
+    "SERVER_ONLY_TASK_FIELDS",
+    "Attempt",
+    "Board",
+    "BoardCounter",
+    "Debt",
+    "Event",
+    "Flow",
+    "FlowOperation",
+    "FlowRun",
+    "FlowStep",
+    "FlowVersion",
+    "Hold",
+    "IdempotencyKey",
+    "LogEpoch",
+    "Member",
+    "Process",
+    "Role",
+    "RosterEntry",
+    "Session",
+    "SigninLink",
+    "Space",
+    "StepChange",
+    "Task",
+    "TaskDep",
+    "TranscriptItem",
+    "User",
+    "Visit",
+]

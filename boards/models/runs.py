@@ -1,0 +1,130 @@
+"""Flow runs, their visits, and what the one `advance` leaves behind (spec: 05 section 2)."""
+
+from __future__ import annotations
+
+from django.db import models
+
+from boards.models.fields import stamp, text
+from boards.models.flows import Flow, FlowVersion
+from boards.models.sessions import Session
+from boards.models.tasks import Task
+from boards.states import Phase, RunStatus
+
+
+class FlowRun(models.Model):
+    """One execution of a flow version. Locked first by every write of the flow engine."""
+
+    flow = models.ForeignKey(Flow, models.CASCADE, related_name="runs")
+    version = models.ForeignKey(FlowVersion, models.PROTECT)
+    number = models.PositiveBigIntegerField()
+    name = models.CharField(max_length=200)
+    status = models.CharField(max_length=10, choices=RunStatus, default=RunStatus.ACTIVE)
+    inputs = models.JSONField(default=dict)
+    data = models.JSONField(default=dict)
+    session = models.ForeignKey(Session, models.PROTECT)
+    current_visit = models.ForeignKey("boards.Visit", models.SET_NULL, null=True, blank=True, related_name="+")
+    signal = models.JSONField(null=True, blank=True)
+    queued_step = models.CharField(max_length=80, blank=True, default="")
+    queued_at = models.DateTimeField(null=True, blank=True)
+    position = models.IntegerField(default=0)
+    priority = models.IntegerField(default=0)
+    started_by = models.ForeignKey("boards.User", models.SET_NULL, null=True, blank=True)
+    started_by_name = text()
+    error = text()
+    revision = models.PositiveBigIntegerField(default=1)
+    created_at = stamp()
+    completed_at = models.DateTimeField(null=True, blank=True)
+    archived_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["flow", "number"], name="run_number_once_per_flow"),
+            models.CheckConstraint(
+                condition=models.Q(status="active", completed_at__isnull=True)
+                | (~models.Q(status="active") & models.Q(completed_at__isnull=False)),
+                name="run_completed_at_iff_ended",
+            ),
+        ]
+        indexes = [models.Index(fields=["flow", "status", "-id"], name="run_by_flow")]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Visit(models.Model):
+    """One stay of a run in a step: it has the due time, the turn's task and the step's holds."""
+
+    run = models.ForeignKey(FlowRun, models.CASCADE, related_name="visits")
+    step_key = models.CharField(max_length=80)
+    number = models.PositiveIntegerField()
+    phase = models.CharField(max_length=8, choices=Phase, default=Phase.ENTERED)
+    task = models.ForeignKey(Task, models.SET_NULL, null=True, blank=True, related_name="+")
+    entered_at = stamp()
+    left_at = models.DateTimeField(null=True, blank=True)
+    due_at = models.DateTimeField(null=True, blank=True)
+    output = models.JSONField(null=True, blank=True)
+    error = text()
+
+    class Meta:
+        ordering = ["id"]
+        constraints = [
+            models.UniqueConstraint(fields=["run", "number"], name="visit_number_once_per_run"),
+            # Relied on by `advance`: a run stands in one step at a time.
+            models.UniqueConstraint(
+                fields=["run"], condition=models.Q(left_at__isnull=True), name="visit_one_open_per_run"
+            ),
+        ]
+        indexes = [
+            models.Index(
+                fields=["due_at"],
+                condition=models.Q(left_at__isnull=True, due_at__isnull=False),
+                name="visit_due",
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"Visit {self.number} of {self.run} in {self.step_key}"
+
+
+class StepChange(models.Model):
+    """History: one row per committed step change (spec: 05 section 2.8)."""
+
+    class Trigger(models.TextChoices):
+        START = "start"
+        MANUAL = "manual"
+        ON_TURN_COMPLETE = "on_turn_complete"
+        APPROVAL = "approval"
+        ON_TURN_START = "on_turn_start"
+        CHILDREN_COMPLETED = "children_completed"
+        QUEUE_PROMOTION = "queue_promotion"
+        FAILURE = "failure"
+
+    run = models.ForeignKey(FlowRun, models.CASCADE, related_name="history")
+    from_step = models.CharField(max_length=80, blank=True, default="")
+    to_step = models.CharField(max_length=80, blank=True, default="")
+    trigger = models.CharField(max_length=20, choices=Trigger)
+    actor = text()
+    signal = models.JSONField(null=True, blank=True)
+    at = stamp()
+
+    class Meta:
+        ordering = ["id"]
+
+    def __str__(self) -> str:
+        return f"{self.from_step} to {self.to_step}"
+
+
+class FlowOperation(models.Model):
+    """An operation id that `advance` has applied; one applied twice does nothing."""
+
+    run = models.ForeignKey(FlowRun, models.CASCADE, related_name="operations")
+    operation_id = models.CharField(max_length=200)
+    trigger = models.CharField(max_length=30)
+    outcome = text()
+    at = stamp()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["run", "operation_id"], name="operation_once_per_run")]
+
+    def __str__(self) -> str:
+        return self.operation_id

@@ -1,0 +1,202 @@
+"""Opens holds: by a worker under its ticket, or by a flow step on its visit (spec: 04 section 1).
+
+The row is committed before anyone can be told of it. The same question asked again by one attempt is the same row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db.models.functions import Now
+
+from boards import errors, live_notices
+from boards.actors import Chain
+from boards.event_log import Entry, record
+from boards.locks import Rank, engine_transaction, taking
+from boards.models import Hold, Task, TranscriptItem, Visit
+from boards.people import decisions
+from boards.states import HoldKind, HoldState
+from boards.tasks import aftermath, cleaning, rows
+from boards.tasks.decisions import owns_row
+from boards.tasks.progress import LostClaim
+from boards.tasks.types import Reason, Recorded, TaskWriteOutcome, Ticket
+
+
+@engine_transaction
+def open_hold(
+    chain: Chain,
+    *,
+    claim: Ticket,
+    kind: str,
+    prompt: str,
+    title: str = "",
+    context: str = "",
+    options: Sequence[dict[str, Any]] = (),
+    schema: dict[str, Any] | None = None,
+    draft: Any = None,
+    due_at: datetime | None = None,
+    due_in_ms: int | None = None,
+    default: str = "",
+    dedup_key: str = "",
+    source: str = Hold.Source.SUSPENSION,
+) -> Hold:
+    """Ask a person on behalf of a running attempt; open, or answered already where the same was asked before.
+
+    `dedup_key` "" takes the next position of the attempt. Raises LostClaim where the ticket no longer holds, and
+    InvalidInput for a question that cannot be shown.
+    """
+    row, now = rows.lock_one(claim.task_key)
+    if not owns_row(claim, row, now):
+        raise LostClaim
+    taking(Rank.HOLD)
+    asked = Hold.objects.filter(task=row.pk, attempt=row.attempts)
+    position = asked.count()
+    key = dedup_key or f"#{position}"
+    if found := asked.filter(dedup_key=key).first():
+        return found
+    fields = _checked(kind, prompt, title, context, options, schema, draft, default)
+    hold = Hold.objects.create(
+        board_id=row.board_id,
+        task=row,
+        attempt=row.attempts,
+        position=position,
+        source=source,
+        dedup_key=key,
+        asker=row.assignee or chain.name,
+        asker_session_id=chain.session_id,
+        due_at=due_at if due_in_ms is None else Now() + timedelta(milliseconds=due_in_ms),
+        request_id=(row.run or {}).get("request_id", ""),
+        **fields,
+    )
+    if not rows.write(row, {"open_holds": row.open_holds + 1}, fenced=True):
+        raise LostClaim
+    _say_asked(row, hold)
+    record(_opened(chain, hold, aftermath.run_of(row)))
+    hold.refresh_from_db()
+    return hold
+
+
+@engine_transaction
+def open_step_hold(
+    chain: Chain,
+    visit: Visit,
+    *,
+    kind: str,
+    prompt: str,
+    title: str = "",
+    context: str = "",
+    draft: Any = None,
+    due_at: datetime | None = None,
+    due_in_ms: int | None = None,
+    assignee_id: int | None = None,
+    assignee_role: str = "",
+) -> Hold:
+    """Ask on behalf of a flow step. The caller holds the run's lock; the visit is its current one."""
+    taking(Rank.HOLD)
+    fields = _checked(kind, prompt, title, context, (), None, draft, "")
+    hold, made = Hold.objects.get_or_create(
+        visit=visit,
+        dedup_key="step",
+        defaults={
+            "board_id": visit.run.flow.board_id,
+            "source": Hold.Source.STEP,
+            "asker": visit.run.flow.name,
+            "asker_session_id": visit.run.session_id,
+            "due_at": due_at if due_in_ms is None else Now() + timedelta(milliseconds=due_in_ms),
+            "assignee_id": assignee_id,
+            "assignee_role": assignee_role,
+            **fields,
+        },
+    )
+    if made:
+        record(_opened(chain, hold, visit.run_id))
+        hold.refresh_from_db()
+    return hold
+
+
+def _checked(
+    kind: str,
+    prompt: str,
+    title: str,
+    context: str,
+    options: Sequence[dict[str, Any]],
+    schema: dict[str, Any] | None,
+    draft: Any,
+    default: str,
+) -> dict[str, Any]:
+    if kind not in HoldKind.values:
+        raise errors.InvalidInput(f"kind must be one of {', '.join(HoldKind.values)}.", field="kind")
+    choices = cleaning.clean_json([dict(option) for option in options], "options")
+    if kind == HoldKind.QUESTION and choices and not 2 <= len(choices) <= 6:
+        raise errors.InvalidInput("A question offers 2 to 6 options, or none.", field="options")
+    if any("value" not in option for option in choices):
+        raise errors.InvalidInput("Each option needs a value.", field="options")
+    checked_draft = None if draft is None else cleaning.clean_json(draft, "draft")
+    checked = {
+        "kind": kind,
+        "prompt": cleaning.required_text(prompt or title, "prompt", 50_000),
+        "title": cleaning.checked_title(title),
+        "context": cleaning.checked_text(context, "context"),
+        "options": choices,
+        "schema": schema,
+        "draft": checked_draft,
+        "draft_hash": decisions.draft_hash(checked_draft),
+        "default": default,
+    }
+    checked["content_hash"] = decisions.content_hash(checked["prompt"], choices, schema, checked_draft)
+    return checked
+
+
+@engine_transaction
+def suspend(claim: Ticket) -> TaskWriteOutcome:
+    """End the turn of a run that waits on people: no lease, no slot. Ready at once where all is answered already."""
+    row, now = rows.lock_one(claim.task_key)
+    if not owns_row(claim, row, now):
+        return TaskWriteOutcome(Recorded.DECLINED, row.status, Reason.LOST_CLAIM)
+    changes: dict[str, Any] = {"kept_open_by": "suspended", "lease_until": None}
+    if row.open_holds == 0:
+        changes["resume_ready_at"] = rows.NOW
+    if not rows.write(row, changes, fenced=True):
+        return TaskWriteOutcome(Recorded.DECLINED, row.status, Reason.LOST_CLAIM)
+    live_notices.changed(row.board_id, task_key=row.pk)
+    return TaskWriteOutcome(Recorded.RECORDED, row.status)
+
+
+def answers_for(task_key: int, attempt: int) -> list[Hold]:
+    """All holds that an attempt has asked, in the order of asking, with those of the filing first."""
+    return list(Hold.objects.filter(task=task_key, attempt__in=[0, attempt]).order_by("attempt", "position"))
+
+
+@engine_transaction
+def note_read(claim: Ticket, hold_id: int) -> None:
+    """The worker has read this answer."""
+    Hold.objects.filter(pk=hold_id, task=claim.task_key, read_at__isnull=True).exclude(state=HoldState.OPEN).update(
+        read_at=Now()
+    )
+
+
+def _say_asked(row: Task, hold: Hold) -> None:
+    TranscriptItem.objects.create(
+        session_id=(row.run or {}).get("session_id") or None,
+        task=row,
+        attempt=row.attempts,
+        kind=TranscriptItem.Kind.ASKED,
+        who=hold.asker,
+        text=hold.prompt[:2000],
+        data={"hold": hold.pk},
+    )
+
+
+def _opened(chain: Chain, hold: Hold, run_id: int | None) -> Entry:
+    data = {"hold": hold.pk, "kind": hold.kind, "prompt": hold.prompt[:500]}
+    return Entry(
+        "hold.opened",
+        chain,
+        board_id=hold.board_id,
+        task_key=hold.task_id,
+        run_id=run_id,
+        attempt=hold.attempt,
+        data=data,
+    )

@@ -1,0 +1,285 @@
+"""One question to a person, ready to be read and answered on any page (spec: 04 sections 1-2).
+
+Reads only. Who may answer is decided again by `boards.people`, inside the write; what stands here shows or hides a
+form. Drafts and prompts are other people's text: nothing here makes markup of them.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Final
+
+from django.db.models import Q, QuerySet
+from django.utils.translation import gettext as _
+
+from boards import policy
+from boards.models import FlowRun, FlowStep, Hold, Member, Session, Task, Visit
+from boards.queries.drafts import DraftView, draft_view
+from boards.queries.schema_fields import Field, fields_of
+from boards.queries.silence import IfNobody, if_nobody, option_label
+from boards.states import HoldKind, HoldState
+
+_HEADING: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """`style`: "yes" is the filled button, "no" the outlined one; `key`: the key that presses it, or ""."""
+
+    value: str
+    label: str
+    description: str = ""
+    style: str = ""
+    key: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AskView:
+    """A hold with everything its template needs. `may_answer` is false for a viewer and for somebody else's hold."""
+
+    hold: Hold
+    heading: str
+    asks: str
+    by_person: bool
+    kind_label: str
+    choices: tuple[Choice, ...]
+    fields: tuple[Field, ...]
+    draft: DraftView | None
+    silence: IfNobody
+    may_answer: bool
+    whose: str
+    is_mine: bool
+    run: FlowRun | None = None
+    step_name: str = ""
+    closed: str = ""
+    note: str = ""
+    form_key: str = field(default_factory=lambda: uuid.uuid4().hex)
+
+    @property
+    def is_open(self) -> bool:
+        return self.hold.state == HoldState.OPEN
+
+    @property
+    def subject(self) -> str:
+        """The run, else the task, that it waits for."""
+        return self.run.name if self.run else self.hold.task.label if self.hold.task else ""
+
+    @property
+    def row_key(self) -> str:
+        """The key of its row in the list."""
+        return f"hold-{self.hold.pk}"
+
+    @property
+    def body(self) -> str:
+        """The prompt, where the heading does not say all of it."""
+        return "" if self.heading == self.hold.prompt.strip() else self.hold.prompt
+
+    @property
+    def took(self) -> float:
+        """Seconds from the question to its end; 0 while it is open."""
+        return (self.hold.answered_at - self.hold.asked_at).total_seconds() if self.hold.answered_at else 0
+
+
+def asks_for(member: Member, *, task: Task | None = None, run: FlowRun | None = None) -> list[AskView]:
+    """The holds of a task, or of a run with its tasks: open ones first, due soonest, then the closed, newest first."""
+    subject = Q(task=task) if task else Q(visit__run=run) | Q(task__visit__run=run)
+    holds = list(_holds(member).filter(subject))
+    open_ = sorted((h for h in holds if h.state == HoldState.OPEN), key=_by_due)
+    closed = sorted(
+        (h for h in holds if h.state != HoldState.OPEN), key=lambda h: h.answered_at or h.asked_at
+    )
+    return view_all([*open_, *reversed(closed)], member)
+
+
+def ask(member: Member, hold_id: int) -> AskView | None:
+    """One hold of the member's space, or None, as for what does not exist."""
+    found = _holds(member).filter(pk=hold_id).first()
+    return view_all([found], member)[0] if found else None
+
+
+def view_all(holds: Sequence[Hold], member: Member) -> list[AskView]:
+    steps = step_names(run for hold in holds if (run := run_of(hold)))
+    return [_view(hold, member, steps) for hold in holds]
+
+
+def step_names(runs: Iterable[FlowRun]) -> dict[tuple[int, str], str]:
+    """(version id, step key) -> the step's name, in one query; empty without runs."""
+    versions = {run.version_id for run in runs}
+    rows = (
+        FlowStep.objects.filter(version__in=versions).values_list("version_id", "key", "name")
+        if versions
+        else ()
+    )
+    return {(version, key): name for version, key, name in rows}
+
+
+def run_of(hold: Hold) -> FlowRun | None:
+    visit = visit_of(hold)
+    return visit.run if visit else None
+
+
+def visit_of(hold: Hold) -> Visit | None:
+    return hold.visit or (hold.task.visit if hold.task else None)
+
+
+def may_answer(member: Member, hold: Hold) -> bool:
+    """Whether the member's role and the hold's assignee let the member decide it."""
+    return member.role in policy.ROLE_ACTIONS["holds.answer"] and is_for(
+        member, hold.assignee_id, hold.assignee_role
+    )
+
+
+def is_for(member: Member, assignee_id: int | None, role: str) -> bool:
+    """Whether a hold with that assignee (a user id, a role, or nobody) waits on this member."""
+    if assignee_id is not None:
+        return assignee_id == member.user_id
+    return not role or role == member.role
+
+
+def choices_of(kind: str, options: Any) -> tuple[Choice, ...]:
+    """What can be chosen, in the order shown. A question has its author's options; the others have their own two."""
+    if kind == HoldKind.QUESTION:
+        rows = [row for row in options if isinstance(row, dict)] if isinstance(options, list) else []
+        return tuple(_option(row, number) for number, row in enumerate(rows, start=1))
+    pairs: dict[str, tuple[Choice, ...]] = {
+        HoldKind.CONFIRM: (
+            Choice("yes", _("Yes"), style="yes", key="a"),
+            Choice("no", _("No"), style="no", key="r"),
+        ),
+        HoldKind.APPROVAL: (
+            Choice("approve", _("Approve"), style="yes", key="a"),
+            Choice("reject", _("Reject"), style="no", key="r"),
+        ),
+        HoldKind.REVIEW: (
+            Choice("approve", _("Approve"), style="yes", key="a"),
+            Choice("request_changes", _("Request changes"), style="no", key="r"),
+        ),
+        HoldKind.GATE: (
+            Choice("send", _("Send"), style="yes", key="a"),
+            Choice("discard", _("Discard"), style="no", key="r"),
+        ),
+    }
+    return pairs.get(kind, ())
+
+
+def asks_words(kind: str) -> str:
+    """What follows the asker's name at the head of a question: "shell" … "wants to send this and needs your yes"."""
+    words: dict[str, str] = {
+        HoldKind.QUESTION: _("asks a question"),
+        HoldKind.CONFIRM: _("asks for a yes or a no"),
+        HoldKind.APPROVAL: _("asks for approval"),
+        HoldKind.REVIEW: _("asks for a review"),
+        HoldKind.INPUT: _("asks for input"),
+        HoldKind.GATE: _("wants to send this and needs a yes"),
+    }
+    return words.get(kind, _("asks"))
+
+
+def answer_words(hold: Hold, reader: int | None = None) -> str:
+    """What a closed hold came to, without its time and note: "Anna Berg approved"; `reader` is called "You"."""
+    is_reader = reader is not None and hold.answered_by_id == reader
+    who = _("You") if is_reader else hold.answered_by_name or _("Somebody")
+    choice = str((hold.answer or {}).get("choice", ""))
+    if hold.state == HoldState.DISCARDED:
+        return hold.closed_reason or _("Discarded: nobody needs the answer any more.")
+    if hold.state == HoldState.EXPIRED:
+        return _expired_words(hold, choice)
+    words = {
+        "approve": _("%(who)s approved"),
+        "reject": _("%(who)s rejected"),
+        "request_changes": _("%(who)s asked for changes"),
+        "send": _("%(who)s sent it"),
+        "discard": _("%(who)s discarded it"),
+    }
+    if hold.kind == HoldKind.CONFIRM:
+        words = {"yes": _("%(who)s said yes"), "no": _("%(who)s said no")}
+    if hold.kind in {HoldKind.QUESTION, HoldKind.INPUT} or choice not in words:
+        label = option_label(hold.options, choice)
+        return (
+            _("%(who)s answered “%(label)s”") % {"who": who, "label": label}
+            if label
+            else _("%(who)s answered") % {"who": who}
+        )
+    return words[choice] % {"who": who}
+
+
+def _expired_words(hold: Hold, choice: str) -> str:
+    if hold.closed_reason:
+        return hold.closed_reason
+    if choice and hold.default:
+        return _("By deadline: the answer is “%(label)s”") % {"label": option_label(hold.options, choice)}
+    if hold.kind in {HoldKind.APPROVAL, HoldKind.GATE}:
+        return _("By deadline: it reads as a no")
+    return _("By deadline: nobody answered")
+
+
+def _holds(member: Member) -> QuerySet[Hold]:
+    return Hold.objects.filter(board__space_id=member.space_id).select_related(
+        "board", "task__visit__run__flow", "visit__run__flow", "assignee", "asker_session", "answered_by"
+    )
+
+
+def _by_due(hold: Hold) -> tuple[bool, datetime, int]:
+    at = if_nobody(hold).at
+    return (at is None, at or hold.asked_at, hold.pk)
+
+
+def _view(hold: Hold, member: Member, steps: dict[tuple[int, str], str]) -> AskView:
+    visit = visit_of(hold)
+    run = visit.run if visit else None
+    answer = hold.answer if isinstance(hold.answer, dict) else {}
+    return AskView(
+        hold=hold,
+        heading=heading_of(hold),
+        asks=asks_words(hold.kind),
+        by_person=_by_person(hold),
+        kind_label=HoldKind(hold.kind).label,
+        choices=choices_of(hold.kind, hold.options),
+        fields=fields_of(hold.schema) if hold.kind == HoldKind.INPUT else (),
+        draft=draft_view(hold.draft, hold.draft_hash) if hold.draft is not None else None,
+        silence=if_nobody(hold),
+        may_answer=hold.state == HoldState.OPEN and may_answer(member, hold),
+        whose=whose_words(
+            member, hold.assignee.display if hold.assignee else "", hold.assignee_id, hold.assignee_role
+        ),
+        is_mine=is_for(member, hold.assignee_id, hold.assignee_role),
+        run=run,
+        step_name=steps.get((run.version_id, visit.step_key), visit.step_key) if run and visit else "",
+        closed="" if hold.state == HoldState.OPEN else answer_words(hold),
+        note=str(answer.get("text", "")),
+    )
+
+
+def whose_words(member: Member, name: str, assignee_id: int | None, role: str) -> str:
+    """Whom it waits on, as the head says it: "you", "Anna Berg", "an operator", or "" for whoever may decide."""
+    if assignee_id is not None:
+        return _("you") if assignee_id == member.user_id else name
+    if role:
+        return {"operator": _("an operator"), "member": _("a member")}.get(role, role)
+    return ""
+
+
+def heading_of(hold: Hold) -> str:
+    """The title, else the prompt where it is short, else its first line."""
+    prompt = hold.prompt.strip()
+    if hold.title or (len(prompt) <= _HEADING and "\n" not in prompt):
+        return hold.title or prompt
+    first = next((line.strip(" #*") for line in prompt.splitlines() if line.strip(" #*")), prompt)
+    return first if len(first) <= _HEADING else f"{first[:_HEADING]}…"
+
+
+def _by_person(hold: Hold) -> bool:
+    return hold.asker_session is not None and hold.asker_session.kind == Session.Kind.MEMBER
+
+
+def _option(row: dict[str, Any], number: int) -> Choice:
+    value = str(row.get("value") or row.get("label") or "")
+    return Choice(
+        value,
+        str(row.get("label") or value),
+        str(row.get("description") or ""),
+        key=str(number) if number < 10 else "",
+    )

@@ -1,0 +1,206 @@
+"""The board page and its live updates in a fixed number of queries, however many tasks there are (spec: 08 section 2).
+
+Reads only. The board's own row brings its roster, its living drains, what each agent works on, and the cursor from
+which a socket catches up; the cursor is taken before the cards are read, so a change may be told twice, never missed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any, Final
+
+from django.contrib.postgres.expressions import ArraySubquery
+from django.db.models import CharField, Count, Func, OuterRef, Q
+from django.db.models.functions import Cast, JSONObject, Now
+
+from boards.errors import BoardNotFound
+from boards.models import Board, Process, RosterEntry, Space, Task
+from boards.queries.cards import CardView, Roster, read_cards, roster_of
+from boards.queries.catchup import epoch
+from boards.queries.filters import BoardFilter
+from boards.queries.lanes import (
+    COLUMNS,
+    PAGE,
+    Counts,
+    LaneCount,
+    first_keys,
+    lane_counts,
+    matching_keys,
+    next_keys,
+)
+from boards.states import Status
+
+__all__ = ["BoardFacts", "BoardPage", "CardsUpdate", "board_facts", "board_page", "cards", "lane_counts", "lane_page"]
+
+SILENT_AFTER: Final = timedelta(seconds=30)  # a drain that has not beaten for so long is not shown as alive
+
+
+@dataclass(frozen=True, slots=True)
+class Agent:
+    """A roster name in the presence row. `asks`: of its `running` tasks, how many wait on a person."""
+
+    name: str
+    kind: str
+    running: int = 0
+    asks: int = 0
+    served: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Drains:
+    """The living drains that serve a board."""
+
+    count: int = 0
+    slots: int = 0
+    busy: int = 0
+    hosts: tuple[str, ...] = ()
+
+    @property
+    def slot_marks(self) -> list[bool]:
+        return [n < self.busy for n in range(self.slots)]
+
+
+@dataclass(frozen=True, slots=True)
+class BoardFacts:
+    """A board with what its pages say about it beside its tasks."""
+
+    board: Board
+    roster: Roster
+    names: tuple[Agent, ...]
+    drains: Drains
+    cursor: str
+
+    @property
+    def agents(self) -> list[Agent]:
+        return [name for name in self.names if name.kind != RosterEntry.Kind.PERSON]
+
+    @property
+    def signature(self) -> str:
+        """Changes when cards that nobody touched read differently: who is served, and whether the board is paused."""
+        return ",".join([f"paused={self.board.paused}", *sorted(self.roster.served)])
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    status: Status
+    count: LaneCount
+    cards: list[CardView]
+
+    @property
+    def left(self) -> int:
+        return max(0, self.count.count - len(self.cards))
+
+    @property
+    def next_count(self) -> int:
+        return min(PAGE, self.left)
+
+    @property
+    def last_place(self) -> str:
+        return self.cards[-1].place if self.cards else ""
+
+
+@dataclass(frozen=True, slots=True)
+class BoardPage:
+    facts: BoardFacts
+    filters: BoardFilter
+    counts: Counts
+    columns: list[list[Lane]]
+
+    @property
+    def board(self) -> Board:
+        return self.facts.board
+
+
+@dataclass(frozen=True, slots=True)
+class CardsUpdate:
+    """Cards that match a filter, and the dom ids' tasks that do not (or are gone): their keys."""
+
+    cards: list[CardView]
+    gone: list[int] = field(default_factory=list)
+
+
+def board_facts(space: Space | int, slug: str) -> BoardFacts:
+    """One query. Raises BoardNotFound, also for a board of another space."""
+    board = _annotated(Board.objects.filter(space=space, slug=slug)).first()
+    if board is None:
+        raise BoardNotFound
+    return _facts(board)
+
+
+def board_page(facts: BoardFacts, filters: BoardFilter) -> BoardPage:
+    """Lanes with their first pages. Three queries."""
+    counts = lane_counts(facts.board, filters)
+    keys = first_keys(facts.board, filters)
+    by_status: dict[str, list[CardView]] = {status: [] for status in keys}
+    for card in read_cards(facts.board, facts.roster, [key for lane in keys.values() for key in lane]):
+        by_status[card.status].append(card)
+    columns = [[Lane(status, counts.lanes[status], by_status[status]) for status in column] for column in COLUMNS]
+    return BoardPage(facts, filters, counts, columns)
+
+
+def lane_page(facts: BoardFacts, filters: BoardFilter, status: str, after: str) -> list[CardView]:
+    """The cards behind the place `after` in one lane. Two queries."""
+    keys = next_keys(facts.board, filters, status, after)
+    return [card for card in read_cards(facts.board, facts.roster, keys) if card.status == status]
+
+
+def cards(board: Board | int, keys: Iterable[int], filters: BoardFilter | None = None) -> CardsUpdate:
+    """What a socket sends of these tasks; `filters` None means all of the board. Two queries, three with a filter."""
+    wanted = list(keys)
+    pk = board.pk if isinstance(board, Board) else board
+    row = _annotated(Board.objects.filter(pk=pk)).first()
+    if row is None:
+        return CardsUpdate([], wanted)
+    facts = _facts(row)
+    matching = matching_keys(row, filters or BoardFilter(), wanted)
+    return CardsUpdate(read_cards(row, facts.roster, matching), sorted(set(wanted) - set(matching)))
+
+
+def _annotated(boards: Any) -> Any:
+    outer = OuterRef("pk")
+    entry = JSONObject(
+        name="name", kind="kind", user="user_id", first="user__first_name", last="user__last_name",
+        login="user__username",
+    )  # fmt: skip
+    drain = JSONObject(host="host", boards="boards", assignees="assignees", slots="slots", busy="busy")
+    alive = Process.objects.filter(kind=Process.Kind.DRAIN, stopped_at=None, beat_at__gt=Now() - SILENT_AFTER).order_by(
+        "host", "pk"
+    )
+    working = (
+        Task.objects.filter(board=outer, status=Status.IN_PROGRESS)
+        .order_by()
+        .values("assignee")
+        .annotate(n=Count("*"), asks=Count("pk", filter=Q(open_holds__gt=0)))
+        .values(json=JSONObject(name="assignee", n="n", asks="asks"))
+    )
+    return boards.annotate(
+        roster_rows=ArraySubquery(RosterEntry.objects.filter(board=outer).values(json=entry)),
+        drain_rows=ArraySubquery(alive.values(json=drain)),
+        working_rows=ArraySubquery(working),
+        snapshot=Cast(Func(function="pg_current_snapshot", output_field=CharField()), CharField()),
+    )
+
+
+def _facts(board: Any) -> BoardFacts:
+    serving = [d for d in board.drain_rows if not d["boards"] or board.pk in d["boards"]]
+    roster = roster_of(board, board.roster_rows, serving)
+    running = {row["name"]: row for row in board.working_rows}
+    names = tuple(
+        Agent(
+            entry["name"],
+            entry["kind"],
+            running.get(entry["name"], {}).get("n", 0),
+            running.get(entry["name"], {}).get("asks", 0),
+            roster.serves(entry["name"]),
+        )
+        for entry in board.roster_rows
+    )
+    drains = Drains(
+        len(serving),
+        sum(d["slots"] for d in serving),
+        sum(min(d["busy"], d["slots"]) for d in serving),
+        tuple(d["host"] for d in serving),
+    )
+    return BoardFacts(board, roster, names, drains, f"{epoch()}:{board.snapshot}")

@@ -1,0 +1,64 @@
+"""What stands beside *Needs you*: what was answered last, and what is being worked (spec: 04 section 3.7)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db.models import Max
+from django.db.models.functions import Left
+
+from boards.models import Hold, Member, Task
+from boards.queries.asks import answer_words, heading_of
+from boards.queries.task_refs import label_of
+from boards.states import HoldState, Status
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """`words`: who and what ("You approved"); `about`: what was asked."""
+
+    words: str
+    about: str
+    icon: str
+    at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Working:
+    label: str
+    assignee: str
+    note: str
+    board_slug: str
+    public_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Lately:
+    """`my_last`: when this member last answered anything, or None."""
+
+    answered: tuple[Answered, ...]
+    working: tuple[Working, ...]
+    working_count: int
+    my_last: datetime | None
+
+
+def lately(member: Member, limit: int = 4) -> Lately:
+    """Four queries, however much there is."""
+    answered = Hold.objects.filter(board__space_id=member.space_id, state=HoldState.ANSWERED)
+    latest = answered.defer("draft", "context", "schema").order_by("-answered_at", "-pk")[:limit]
+    mine = answered.filter(answered_by_id=member.user_id).aggregate(last=Max("answered_at"))["last"]
+    working = Task.objects.filter(board__space_id=member.space_id, status=Status.IN_PROGRESS, kept_open_by="")
+    rows = (
+        working.annotate(goal_head=Left("goal", 300), note_head=Left("status_note", 120))
+        .order_by("-updated_at")
+        .values_list("title", "goal_head", "assignee", "note_head", "board__slug", "public_id")[:limit]
+    )
+    shown = tuple(Working(label_of(title, goal), who, note, slug, key) for title, goal, who, note, slug, key in rows)
+    return Lately(tuple(_answered(hold, member) for hold in latest), shown, working.count(), mine)
+
+
+def _answered(hold: Hold, member: Member) -> Answered:
+    choice = str((hold.answer or {}).get("choice", ""))
+    icon = "x" if choice in {"reject", "discard", "no"} else "ask" if hold.kind == "question" else "ok"
+    return Answered(answer_words(hold, member.user_id), f"“{heading_of(hold)[:120]}”", icon, hold.answered_at)

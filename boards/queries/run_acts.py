@@ -1,0 +1,156 @@
+"""Which acts a member may do on a run now, and in words why not (spec: 05 sections 2.6-2.7, 3); pure.
+
+What stands here shows or hides a button; the flow engine decides again under the run's lock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from boards import policy
+from boards.models import FlowRun, Member, Task, Visit
+from boards.states import Phase, RunStatus, Status
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Where a run stands. `kind`: of its current step; `asks`: whether a question of it is open; `filed`: open tasks
+    that the turn's task filed."""
+
+    run: FlowRun
+    visit: Visit | None
+    kind: str = ""
+    step_name: str = ""
+    task: Task | None = None
+    asks: bool = False
+    filed: int = 0
+    stopping: bool = False
+
+    @property
+    def works(self) -> bool:
+        return self.task is not None and not self.task.is_ended
+
+    @property
+    def is_active(self) -> bool:
+        return self.run.status == RunStatus.ACTIVE
+
+
+@dataclass(frozen=True, slots=True)
+class RunAct:
+    """One act. `reason`: why it is not allowed now; `confirm`: what it hits, asked before it is done."""
+
+    verb: str
+    label: str
+    icon: str
+    reason: str = ""
+    confirm: str = ""
+    danger: bool = False
+
+    @property
+    def allowed(self) -> bool:
+        return not self.reason
+
+
+def acts_on(at: Standing, member: Member) -> list[RunAct]:
+    """Every act of the run page, in its order, each allowed or with its reason."""
+    return [_act(rule, at, member) for rule in _RULES]
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    verb: str
+    label: Callable[[], str]
+    icon: str
+    action: str
+    why_not: Callable[[Standing], str]
+    confirm: Callable[[Standing], str] = lambda at: ""
+    danger: bool = False
+
+
+def _act(rule: _Rule, at: Standing, member: Member) -> RunAct:
+    reason = rule.why_not(at)
+    if member.role not in policy.ROLE_ACTIONS[rule.action]:
+        reason = _("You may read here, not act. Ask an operator of the space for the member role.")
+    return RunAct(rule.verb, rule.label(), rule.icon, reason, "" if reason else rule.confirm(at), rule.danger)
+
+
+def _not_complete(at: Standing) -> str:
+    if not at.is_active:
+        return _("The run is over.")
+    if at.stopping:
+        return _("Its turn is still being stopped.")
+    if at.works:
+        return _("Its turn is still open. Cancel the turn first, or wait.")
+    if at.kind == "approval":
+        return _("Only an answer completes an approval.")
+    return _("A question of this step is still open. Answer it first.") if at.asks else ""
+
+
+def _not_again(at: Standing) -> str:
+    if at.run.status not in {RunStatus.ACTIVE, RunStatus.FAILED}:
+        return _("The run is over. Start it again instead.")
+    if at.stopping:
+        return _("Its turn is still being stopped.")
+    if at.works:
+        return _("Its turn is still open. Cancel the turn first, or wait.")
+    if at.kind == "approval" and at.visit and at.visit.phase == Phase.WAITING:
+        return _("This step waits for an answer; there is nothing to run again.")
+    return "" if at.visit else _("The run stands in no step yet.")
+
+
+def _not_turn(at: Standing) -> str:
+    if not at.is_active:
+        return _("The run is over.")
+    return "" if at.works else _("Nothing works in this step now, so there is no turn to cancel.")
+
+
+def _not_cancel(at: Standing) -> str:
+    return "" if at.run.status in {RunStatus.ACTIVE, RunStatus.FAILED} else _("The run is over.")
+
+
+def _not_move(at: Standing) -> str:
+    if at.run.status == RunStatus.CANCELLED:
+        return _("The run was cancelled. Start it again instead.")
+    if at.task is not None and at.task.status in {Status.IN_PROGRESS, Status.NEEDS_CHECK}:
+        return _("Its turn is still open. Cancel the turn first, or wait.")
+    return "" if at.visit else _("The run stands in no step yet.")
+
+
+def _not_start(at: Standing) -> str:
+    return _("The run is not over yet.") if at.is_active else ""
+
+
+def _turn_confirm(at: Standing) -> str:
+    who = at.task.assignee if at.task else ""
+    sentence = _("The turn of %(who)s in %(step)s ends at once; what it hands in later is kept aside.") % {
+        "who": who or _("this step"),
+        "step": at.step_name,
+    }
+    if at.filed:
+        sentence += " " + ngettext(
+            "The open task that it filed is cancelled too.",
+            "The %(count)d open tasks that it filed are cancelled too.",
+            at.filed,
+        ) % {"count": at.filed}
+    return sentence
+
+
+def _run_confirm(at: Standing) -> str:
+    if at.works:
+        return _("The run ends here, and its open task with it. What is done stays as it is.")
+    return _("The run ends here. What is done stays as it is.")
+
+
+_RULES: Final = (
+    _Rule("mark_complete", lambda: _("Mark complete and advance"), "ok", "flows.move", _not_complete),
+    _Rule("run_again", lambda: _("Run step again"), "again", "flows.move", _not_again),
+    _Rule("move", lambda: _("Move…"), "fwd", "flows.move", _not_move),
+    _Rule("cancel_turn", lambda: _("Cancel turn…"), "pause", "flows.cancel", _not_turn, _turn_confirm, danger=True),
+    _Rule("cancel_run", lambda: _("Cancel run…"), "x", "flows.cancel", _not_cancel, _run_confirm, danger=True),
+    _Rule("start_again", lambda: _("Start again…"), "play", "flows.start", _not_start),
+)

@@ -1,0 +1,164 @@
+"""The steps of a run as its graph shows them: what is done, what works, what waits on whom (spec: 08 "Run page"); pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from django.utils.translation import gettext as _
+
+from boards.models import FlowRun, FlowStep, Hold, Task, Visit
+from boards.states import Phase, RunStatus, Status
+
+PERSON_KINDS: Final = frozenset({"approval", "input"})
+ICONS: Final[Mapping[str, str]] = {
+    "agent": "agents",
+    "task": "cmd",
+    "approval": "you",
+    "input": "form",
+    "wait": "clock",
+    "choice": "branch",
+    "parallel": "branch",
+    "stage": "board",
+    "loop": "again",
+    "call": "flow",
+    "notify": "gate",
+    "column": "board",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class StepView:
+    """One node. `state`: "", done, working, you, stuck, waiting, paused or skipped; `words` say the same.
+
+    `who`: the assignee, "" where nobody works it; `seconds`: how long the run has stood in it, None for never.
+    """
+
+    key: str
+    name: str
+    kind: str
+    icon: str
+    state: str = ""
+    words: str = ""
+    who: str = ""
+    seconds: float | None = None
+    times: int = 0
+    is_current: bool = False
+    is_last: bool = False
+
+    @property
+    def is_person(self) -> bool:
+        return self.kind in PERSON_KINDS
+
+    @property
+    def mark(self) -> str:
+        """The classes of its mark; a circle is a person, a square works."""
+        look = {"done": "done", "working": "working", "you": "you", "stuck": "stuck"}.get(self.state, "")
+        return " ".join(
+            ["mark", *(["mark--person"] if self.is_person else []), *([f"mark--{look}"] if look else [])]
+        )
+
+    @property
+    def glyph(self) -> str:
+        """The icon in its mark."""
+        known = {"done": "ok", "working": "working", "you": "you", "stuck": "stuck", "paused": "pause", "skipped": "x"}
+        return known.get(self.state, self.icon)
+
+
+def step_views(
+    run: FlowRun,
+    steps: Sequence[FlowStep],
+    visits: Sequence[Visit],
+    tasks: Mapping[int, Task],
+    open_holds: Sequence[Hold],
+    now: datetime,
+    *,
+    stopping: bool = False,
+    default_assignee: str = "",
+) -> list[StepView]:
+    """The nodes in order of position; `tasks` by key; `open_holds` of the run and its tasks."""
+    made = []
+    for step in steps:
+        stays = [visit for visit in visits if visit.step_key == step.key]
+        last = stays[-1] if stays else None
+        is_current = last is not None and run.current_visit_id == last.pk
+        task = tasks.get(last.task_id or 0) if last else None
+        state, words = _state(run, last, task, open_holds, is_current, stopping)
+        made.append(
+            StepView(
+                key=step.key,
+                name=step.name,
+                kind=step.kind,
+                icon="flag" if step is steps[-1] and step.kind == "column" else ICONS.get(step.kind, "board"),
+                state=state,
+                words=words,
+                who=_who(step, task, default_assignee),
+                seconds=sum(_stay(visit, run, now) for visit in stays) if stays else None,
+                times=len(stays),
+                is_current=is_current and run.status in {RunStatus.ACTIVE, RunStatus.FAILED},
+                is_last=step is steps[-1],
+            )
+        )
+    return made
+
+
+def run_state(run: FlowRun, steps: Sequence[StepView]) -> tuple[str, str]:
+    """The run in one word: (state, what people read)."""
+    if run.status == RunStatus.COMPLETED:
+        return "done", _("Done")
+    if run.status == RunStatus.CANCELLED:
+        return "skipped", _("Cancelled")
+    if run.status == RunStatus.FAILED:
+        return "stuck", _("Failed")
+    current = next((step for step in steps if step.is_current), None)
+    words = {
+        "you": _("On a person"),
+        "working": _("Working"),
+        "paused": _("Paused"),
+        "waiting": _("Waiting"),
+        "stopping": _("Stopping…"),
+    }
+    return (current.state, words.get(current.state, _("Active"))) if current else ("", _("Active"))
+
+
+def _state(
+    run: FlowRun, visit: Visit | None, task: Task | None, holds: Sequence[Hold], is_current: bool, stopping: bool
+) -> tuple[str, str]:
+    if visit is None:
+        return "", ""
+    if not is_current or run.status in {RunStatus.COMPLETED, RunStatus.CANCELLED}:
+        if run.status == RunStatus.CANCELLED and is_current:
+            return "skipped", _("cancelled here")
+        return "done", ""
+    if run.status == RunStatus.FAILED or visit.phase == Phase.FAILURE:
+        return "stuck", _("Failed")
+    if stopping:
+        return "paused", _("stopping…")
+    if any(h.visit_id == visit.pk or (task is not None and h.task_id == task.pk) for h in holds):
+        return "you", _("Waits on a person")
+    if task is not None and not task.is_ended:
+        return _working(task)
+    if visit.phase == Phase.PAUSED:
+        return "paused", _("Paused")
+    return "waiting", _("Waits for a person to move it on")
+
+
+def _working(task: Task) -> tuple[str, str]:
+    if task.status == Status.NEEDS_CHECK:
+        return "you", _("Needs check")
+    if task.status == Status.IN_PROGRESS:
+        return "working", _("Working") + (f", {task.status_note[:80]}" if task.status_note else "")
+    return "waiting", str(Status(task.status).label)
+
+
+def _who(step: FlowStep, task: Task | None, default: str) -> str:
+    if task is not None:
+        return task.assignee
+    named = str(step.settings.get("assignee") or "") if isinstance(step.settings, dict) else ""
+    return named or (default if step.kind in {"agent", "task"} else "")
+
+
+def _stay(visit: Visit, run: FlowRun, now: datetime) -> float:
+    return ((visit.left_at or run.completed_at or now) - visit.entered_at).total_seconds()

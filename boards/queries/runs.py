@@ -1,0 +1,297 @@
+"""One flow run with all that its page shows, in a number of queries that no history makes larger (spec: 08 "Run page").
+
+Reads only. Steps, time, acts and transcript are made by the modules beside this one; here the rows are fetched once
+and handed out.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import PurePosixPath
+from typing import Any, Final
+
+from django.db.models.functions import Now
+
+from boards.models import Attempt, Debt, Flow, FlowRun, FlowStep, FlowVersion, Hold, Member, StepChange, Task, Visit
+from boards.queries.asks import AskView, asks_for
+from boards.queries.run_acts import RunAct, Standing, acts_on
+from boards.queries.run_log import Log, run_log
+from boards.queries.run_steps import StepView, run_state, step_views
+from boards.queries.run_time import Axis, Span, TimeRow, bars, step_spans, sums, task_spans
+from boards.queries.task_output import Shown, shown
+from boards.states import LIVE, HoldState, RunStatus, Status
+
+_HEAVY: Final = ("context", "write_log", "steers", "input", "goal", "metadata", "retry_ledger")
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """What one step handed in; `file` is a path that the run page links, or ""."""
+
+    step_key: str
+    step_name: str
+    shown: Shown
+    file: str = ""
+
+    @property
+    def file_name(self) -> str:
+        return PurePosixPath(self.file).name
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """One line of the history, newest first. `what` is bold, `rest` follows it."""
+
+    icon: str
+    what: str
+    rest: str
+    at: datetime
+    trigger: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Countdown:
+    """The due time of the current step's turn: seconds used of those it has."""
+
+    due_at: datetime
+    step_name: str
+    used: int
+    given: int
+    asks: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RunPage:
+    run: FlowRun
+    now: datetime
+    state: str
+    state_words: str
+    steps: list[StepView]
+    asks: list[AskView]
+    answered: list[AskView]
+    rows: list[TimeRow]
+    sums: dict[str, float]
+    axis: Axis
+    history: list[Moment]
+    outputs: list[Output]
+    inputs: Shown
+    data: Shown
+    acts: list[RunAct]
+    stopping: bool
+    countdown: Countdown | None
+    task: Task | None
+    log: Log
+    filters: list[StepView]
+    step_filter: str
+    step_names: dict[int, str]
+
+    @property
+    def act(self) -> dict[str, RunAct]:
+        return {act.verb: act for act in self.acts}
+
+    @property
+    def files(self) -> list[Output]:
+        return [output for output in self.outputs if output.file]
+
+    @property
+    def moves(self) -> list[StepView]:
+        """The steps that a person may move the run to."""
+        return [step for step in self.steps if not step.is_current]
+
+
+def find_run(member: Member, key: str, number: int) -> FlowRun | None:
+    """A run of the member's space, with `db_now`; None for what is not there and for what is not theirs."""
+    rows = FlowRun.objects.filter(flow__space_id=member.space_id, flow__key=key, number=number)
+    return rows.select_related("flow__board", "version", "current_visit").annotate(db_now=Now()).first()
+
+
+def newest_inputs(flow: Flow) -> dict[str, Any]:
+    """The JSON schema of what starts a run of the flow's newest version; {} where nothing is asked."""
+    settings = FlowVersion.objects.filter(flow=flow).order_by("-number").values_list("settings", flat=True).first()
+    schema = (settings or {}).get("inputs")
+    return schema if isinstance(schema, dict) else {}
+
+
+def file_paths(run: FlowRun) -> set[str]:
+    """Every path that an output of the run names; the only ones that its page serves."""
+    visits = list(run.visits.all())
+    tasks = {task.key: task for task in _tasks(run)}
+    return {path for visit in visits if (path := _file_of(_output_of(visit, tasks)))}
+
+
+def log_of(run: FlowRun, step: str = "", *, after: int = 0, before: int = 0) -> Log:
+    """The transcript alone, of the whole run or of one step; three queries."""
+    names = _step_names(_tasks(run), list(run.visits.all()), _steps(run), step)
+    return run_log(run, names, _now(run), after=after, before=before, own=not step)
+
+
+def run_page(run: FlowRun, member: Member, *, step: str = "") -> RunPage:
+    """All that the page shows; `step`: whose transcript, "" for all of it."""
+    now, steps, visits, tasks = _now(run), _steps(run), list(run.visits.all()), _tasks(run)
+    by_key = {task.key: task for task in tasks}
+    attempts = _by_task(Attempt.objects.filter(task__in=list(by_key)).defer("output", "steps", "spend", "claimed_by"))
+    asks = asks_for(member, run=run)
+    holds = [ask.hold for ask in asks]
+    open_holds = [hold for hold in holds if hold.state == HoldState.OPEN]
+    task = by_key.get(run.current_visit.task_id or 0) if run.current_visit else None
+    stopping = bool(task and task.is_ended) and Debt.objects.filter(task=task, kind="session_stop").exists()
+    agent = run.version.settings.get("agent", "")
+    nodes = step_views(run, steps, visits, by_key, open_holds, now, stopping=stopping, default_assignee=agent)
+    names = _step_names(tasks, visits, steps, step)
+    axis = Axis(run.created_at, run.completed_at or now)
+    spans = _spans(visits, tasks, attempts, holds, axis.end)
+    state, words = run_state(run, nodes)
+    return RunPage(
+        run=run,
+        now=now,
+        state="stopping" if stopping else state,
+        state_words=words,
+        steps=nodes,
+        asks=[ask for ask in asks if ask.is_open],
+        answered=[ask for ask in asks if not ask.is_open],
+        rows=[_time_row(node, spans.get(node.key, []), axis) for node in nodes if node.times],
+        sums=sums(span for each in spans.values() for span in each),
+        axis=axis,
+        history=_history(run, steps, [ask for ask in asks if not ask.is_open]),
+        outputs=_outputs(visits, by_key, steps),
+        inputs=shown(run.inputs),
+        data=shown(run.data),
+        acts=acts_on(_standing(run, nodes, task, open_holds, stopping), member),
+        stopping=stopping,
+        countdown=_countdown(run, nodes, task, open_holds, now),
+        task=task,
+        log=run_log(run, names, now, own=not step),
+        filters=[node for node in nodes if any(visit.step_key == node.key and visit.task_id for visit in visits)],
+        step_filter=step,
+        step_names=names,
+    )
+
+
+def _now(run: FlowRun) -> datetime:
+    now: datetime = run.db_now  # type: ignore[attr-defined]
+    return now
+
+
+def _steps(run: FlowRun) -> list[FlowStep]:
+    return list(FlowStep.objects.filter(version=run.version_id).order_by("position"))
+
+
+def _tasks(run: FlowRun) -> list[Task]:
+    return list(Task.objects.filter(visit__run=run).defer(*_HEAVY).order_by("pk"))
+
+
+def _by_task(attempts: Any) -> dict[int, list[Attempt]]:
+    found: dict[int, list[Attempt]] = defaultdict(list)
+    for attempt in attempts:
+        found[attempt.task_id].append(attempt)
+    return found
+
+
+def _step_names(
+    tasks: Sequence[Task], visits: Sequence[Visit], steps: Sequence[FlowStep], only: str = ""
+) -> dict[int, str]:
+    """Task key -> name of the step that filed it; of one step where given."""
+    names = {step.key: step.name for step in steps}
+    step_of = {visit.pk: visit.step_key for visit in visits}
+    keys = {task.key: step_of.get(task.visit_id or 0, "") for task in tasks}
+    return {task: names.get(step, step) for task, step in keys.items() if not only or step == only}
+
+
+def _spans(
+    visits: Sequence[Visit],
+    tasks: Sequence[Task],
+    attempts: dict[int, list[Attempt]],
+    holds: Sequence[Hold],
+    now: datetime,
+) -> dict[str, list[Span]]:
+    """Step key -> where the time went in it, over all visits."""
+    found: dict[str, list[Span]] = defaultdict(list)
+    for visit in visits:
+        found[visit.step_key] += step_spans((hold for hold in holds if hold.visit_id == visit.pk), now)
+        for task in (task for task in tasks if task.visit_id == visit.pk):
+            asked = [hold for hold in holds if hold.task_id == task.key]
+            found[visit.step_key] += task_spans(task, attempts.get(task.key, []), asked, now)
+    return found
+
+
+def _time_row(node: StepView, spans: Sequence[Span], axis: Axis) -> TimeRow:
+    return TimeRow(node.key, node.name, bars(spans, axis), node.seconds or 0.0, sums(spans))
+
+
+def _history(run: FlowRun, steps: Sequence[FlowStep], closed: Sequence[AskView]) -> list[Moment]:
+    names = {step.key: step.name for step in steps}
+    changes = StepChange.objects.filter(run=run).order_by("pk")
+    told = [
+        Moment("fwd", f"{names.get(c.from_step, c.from_step)} → {names.get(c.to_step, c.to_step)}", c.actor, c.at, c.trigger)
+        for c in changes
+        if c.from_step
+    ]
+    told.append(Moment("play", run.started_by_name or "Orchestra", "", run.created_at, "started"))
+    told += [
+        Moment("ok" if ask.hold.state == HoldState.ANSWERED else "clock", ask.closed, ask.note, ask.hold.answered_at, "answered")
+        for ask in closed
+        if ask.hold.answered_at
+    ]
+    if run.completed_at:
+        icon = {RunStatus.COMPLETED: "done", RunStatus.FAILED: "stuck"}.get(RunStatus(run.status), "skipped")
+        told.append(Moment(icon, "", "", run.completed_at, run.status))
+    return sorted(told, key=lambda moment: moment.at, reverse=True)
+
+
+def _output_of(visit: Visit, tasks: dict[int, Task]) -> Any:
+    """What a stay handed in: the visit's own output, else its completed task's."""
+    if visit.output is not None:
+        return visit.output
+    task = tasks.get(visit.task_id or 0)
+    return task.output if task is not None and task.status == Status.COMPLETED else None
+
+
+def _file_of(output: Any) -> str:
+    path = output.get("file") if isinstance(output, dict) else None
+    return path if isinstance(path, str) else ""
+
+
+def _outputs(visits: Sequence[Visit], tasks: dict[int, Task], steps: Sequence[FlowStep]) -> list[Output]:
+    """The newest output of each step, in the order of the steps."""
+    latest = {visit.step_key: output for visit in visits if (output := _output_of(visit, tasks)) is not None}
+    return [
+        Output(step.key, step.name, shown(latest[step.key]), _file_of(latest[step.key]))
+        for step in steps
+        if step.key in latest
+    ]
+
+
+def _standing(
+    run: FlowRun, nodes: Sequence[StepView], task: Task | None, open_holds: Sequence[Hold], stopping: bool
+) -> Standing:
+    visit = run.current_visit
+    node = next((node for node in nodes if visit and node.key == visit.step_key), None)
+    filed = Task.objects.filter(filed_by_task=task, status__in=sorted(LIVE)).count() if task and not task.is_ended else 0
+    return Standing(
+        run=run,
+        visit=visit,
+        kind=node.kind if node else "",
+        step_name=node.name if node else "",
+        task=task,
+        asks=bool(open_holds),
+        filed=filed,
+        stopping=stopping,
+    )
+
+
+def _countdown(
+    run: FlowRun, nodes: Sequence[StepView], task: Task | None, open_holds: Sequence[Hold], now: datetime
+) -> Countdown | None:
+    """The due time of a turn; an approval's own due time stands in its question."""
+    visit = run.current_visit
+    if visit is None or visit.due_at is None or visit.left_at or task is None or task.is_ended:
+        return None
+    if run.status != RunStatus.ACTIVE:
+        return None
+    name = next((node.name for node in nodes if node.key == visit.step_key), visit.step_key)
+    used = int((now - visit.entered_at).total_seconds())
+    return Countdown(visit.due_at, name, used, int((visit.due_at - visit.entered_at).total_seconds()), bool(open_holds))
+

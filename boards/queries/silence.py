@@ -1,0 +1,98 @@
+"""What happens to a question when nobody answers it, and when: one answer for card, list and run page (spec: 04, 3.1).
+
+Pure words about what the sweeper and the flow engine do; it decides nothing and reads nothing beyond the row it is
+given.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.utils.translation import gettext as _
+
+from boards.models import Hold
+from boards.states import HoldKind, HoldState
+
+
+@dataclass(frozen=True, slots=True)
+class IfNobody:
+    """`at`: the moment by the database clock, None where nothing is due.
+
+    `short` stands behind the time in a row's corner ("then a no"); `then` ends "If nobody answers by TIME, …", or is
+    the whole sentence where nothing is due.
+    """
+
+    at: datetime | None
+    short: str
+    then: str
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The parts of a hold that its silence depends on. `visit_due_at`: of the visit whose turn the hold's task is."""
+
+    kind: str
+    due_at: datetime | None = None
+    default_label: str = ""
+    on_step: bool = False
+    visit_due_at: datetime | None = None
+
+
+def if_nobody(hold: Hold) -> IfNobody:
+    """The one answer about a stored hold; reads `hold.task.visit`, so select it where many are asked about."""
+    return silence(asked(hold))
+
+
+def asked(hold: Hold) -> Asked:
+    visit = hold.task.visit if hold.task_id and hold.task else None
+    turn = visit is not None and visit.task_id == hold.task_id and visit.left_at is None
+    return Asked(
+        hold.kind,
+        hold.due_at,
+        option_label(hold.options, hold.default),
+        hold.visit_id is not None,
+        visit.due_at if turn and visit else None,
+    )
+
+
+def silence(it: Asked) -> IfNobody:
+    """The earlier of the hold's own due time and that of the visit decides what is said."""
+    if it.visit_due_at and (it.due_at is None or it.visit_due_at <= it.due_at):
+        return IfNobody(
+            it.visit_due_at, _("then withdrawn"), _("the due time of the step withdraws the task.")
+        )
+    if it.due_at is None:
+        return IfNobody(None, "", _("If nobody answers, it goes on waiting."))
+    return IfNobody(it.due_at, *_past_due(it))
+
+
+def option_label(options: Any, value: str) -> str:
+    """What people read for a stored choice; the value itself where no option has it."""
+    rows = options if isinstance(options, list) else []
+    found = (
+        str(row.get("label") or "") for row in rows if isinstance(row, dict) and row.get("value") == value
+    )
+    return next(found, "") or value
+
+
+def is_overdue(hold: Hold, now: datetime) -> bool:
+    """Whether an open hold is past its own due time, so that it shows in red."""
+    return hold.state == HoldState.OPEN and hold.due_at is not None and hold.due_at <= now
+
+
+def _past_due(it: Asked) -> tuple[str, str]:
+    if it.kind in {HoldKind.QUESTION, HoldKind.CONFIRM}:
+        if not it.default_label:
+            return _("then overdue"), _("it shows as overdue and goes on waiting.")
+        named = {"label": it.default_label}
+        return _("then “%(label)s”") % named, _("the answer is “%(label)s”, as its author named.") % named
+    if it.kind == HoldKind.GATE:
+        return _("then discarded"), _("it is discarded and nothing goes out.")
+    if it.kind == HoldKind.APPROVAL:
+        then = _("it reads as a no; the step takes its way for a no, or fails.")
+        return _("then a no"), then if it.on_step else _("it reads as a no.")
+    if it.on_step:
+        return _("then the step fails"), _("the step fails.")
+    return _("then the attempt fails"), _("the attempt fails.")

@@ -1,0 +1,115 @@
+"""What a page may hear of: the one check behind the socket's handshake and `/live/status` (spec: 08 section 1.1).
+
+Reads only. A page names what it shows by ids; the answer is a value that says whose changes concern it, or nothing
+where the user may not see all of it, which reads the same as what does not exist.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import parse_qsl
+
+from django.conf import settings
+
+from boards.models import Board, FlowRun, Member
+from boards.queries.filters import BoardFilter
+
+LONGEST: Final = 4_000  # characters of all the names and values together
+_MOST: Final = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Lanes:
+    """A board's cards as one filter shows them in one language; equal ones share every message."""
+
+    board_id: int
+    filters: BoardFilter
+    language: str
+
+
+@dataclass(frozen=True, slots=True)
+class Subscription:
+    """What one page shows. `boards`: all boards of the space, whose changes move its home page and its count."""
+
+    user_id: int
+    space_id: int
+    boards: frozenset[int]
+    lanes: Lanes | None = None
+    task_board: int | None = None
+    task_id: str = ""
+    run_id: int | None = None
+    home: bool = False
+
+    @property
+    def board_id(self) -> int | None:
+        """The board that it has to hear of task by task."""
+        return self.lanes.board_id if self.lanes else self.task_board
+
+
+def subscribe(user_id: int, query: Mapping[str, str], current_space: object = None) -> Subscription | None:
+    """The subscription that `board`, `q`, `task`, `run`, `home` and `lang` of an address name; None where refused.
+
+    `board` alone is its lanes, narrowed by `q` (the page's own query string); with `task` it is that one task. The
+    space is that of the board or run, else the one that the session shows, else the member's first.
+    """
+    if sum(len(name) + len(value) for name, value in query.items()) > LONGEST:
+        return None
+    try:
+        board_id, run_id = _id(query.get("board", "")), _id(query.get("run", ""))
+    except ValueError:
+        return None
+    members = Member.objects.filter(user=user_id, user__is_active=True).order_by("space__name", "pk")
+    spaces = list(members.values_list("space_id", flat=True))
+    places = {*_space_of_board(board_id), *_space_of_run(run_id)} or {_current(spaces, current_space)}
+    if len(places) != 1 or not places <= set(spaces):
+        return None
+    space_id = next(iter(places))
+    assert space_id is not None
+    of_space = frozenset(Board.objects.filter(space=space_id).values_list("pk", flat=True))
+    task_id = query.get("task", "") if board_id else ""
+    return Subscription(
+        user_id=user_id,
+        space_id=space_id,
+        boards=of_space,
+        lanes=_lanes(board_id, query, user_id) if board_id and not task_id else None,
+        task_board=board_id if task_id else None,
+        task_id=task_id,
+        run_id=run_id,
+        home=bool(query.get("home")),
+    )
+
+
+def _id(text: str) -> int | None:
+    """A positive id; None where none is named. ValueError for anything else."""
+    if not text:
+        return None
+    number = int(text) if text.isascii() and text.isdigit() and len(text) < 20 else 0
+    if not 0 < number <= _MOST:
+        raise ValueError(text)
+    return number
+
+
+def _space_of_board(board_id: int | None) -> list[int | None]:
+    """One entry where a board is named; None stands for one that does not exist."""
+    return [] if board_id is None else [Board.objects.filter(pk=board_id).values_list("space_id", flat=True).first()]
+
+
+def _space_of_run(run_id: int | None) -> list[int | None]:
+    if run_id is None:
+        return []
+    return [FlowRun.objects.filter(pk=run_id).values_list("flow__space_id", flat=True).first()]
+
+
+def _current(spaces: list[int], wanted: object) -> int | None:
+    """As `boards.web.members` chooses it."""
+    if wanted in spaces:
+        return next(space for space in spaces if space == wanted)
+    return spaces[0] if spaces else None
+
+
+def _lanes(board_id: int, query: Mapping[str, str], user_id: int) -> Lanes:
+    language = query.get("lang", "")
+    known = language if language in dict(settings.LANGUAGES) else settings.LANGUAGE_CODE
+    return Lanes(board_id, BoardFilter.from_query(dict(parse_qsl(query.get("q", ""))), user_id), known)

@@ -1,0 +1,309 @@
+"""Reads one task with all that its page shows (spec: 08 "Task page").
+
+Nothing here writes or decides a transition. No history makes the number of queries larger, and rows beside the
+task are read as little `TaskRef`s, since a neighbour's output may be a megabyte.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from django.db import connection
+from django.db.models import Exists, F, OuterRef
+from django.db.models.functions import Now
+from django.utils.translation import gettext as _
+
+from boards.models import (
+    Attempt,
+    Board,
+    Debt,
+    Event,
+    Member,
+    RosterEntry,
+    Session,
+    Task,
+    TranscriptItem,
+)
+from boards.queries.task_acts import Act, TaskView, act_for, acts_for, hits
+from boards.queries.task_output import DiffLine, Shown, changes, shown
+from boards.queries.task_refs import Neighbours, Spend, TaskRef, neighbours, spend_of, start_state
+from boards.queries.task_words import EventLine, check_words, event_line, event_words
+from boards.queries.transcript import Line, Lines, lines_of
+from boards.states import LIVE, Status
+
+__all__ = [
+    "Act",
+    "AttemptView",
+    "EventPage",
+    "TaskPage",
+    "TaskRef",
+    "TaskView",
+    "act_for",
+    "acts_for",
+    "attempt_lines",
+    "event_words",
+    "events_page",
+    "find_board",
+    "find_task",
+    "hits",
+    "lines_since",
+    "start_state",
+    "task_page",
+]
+
+MAX_ATTEMPTS: Final = 50
+MAX_EVENTS: Final = 50
+_AT_THE_HEAD: Final = frozenset({"accept", "send_back", "complete", "hand_back", "claim", "steer"})
+
+_SETTLING: Final = ("cascade", "notice", "session_stop")
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptView:
+    """One attempt. `verdict`: "sent back by Anna", where it was checked; `lines`: None while folded."""
+
+    row: Attempt
+    lines: Lines | None = None
+    verdict: str = ""
+    spend: Spend | None = None
+
+    @property
+    def took(self) -> float | None:
+        """Seconds from its start to its end; None while it is open."""
+        return (self.row.ended_at - self.row.started_at).total_seconds() if self.row.ended_at else None
+
+    @property
+    def ending_words(self) -> str:
+        """How it ended, as the end of a sentence; what the checker made of it comes first."""
+        return self.verdict or str(self.row.get_ending_display()).lower()
+
+
+@dataclass(frozen=True, slots=True)
+class EventPage:
+    """Newest first. `before`: the cursor of the next older page, or None."""
+
+    lines: list[EventLine]
+    before: int | None = None
+
+    @property
+    def newest(self) -> int:
+        return self.lines[0].key if self.lines else 0
+
+
+@dataclass(frozen=True, slots=True)
+class TaskPage:
+    task: Task
+    board: Board
+    member: Member
+    now: datetime
+    view: TaskView
+    acts: list[Act]
+    beside: Neighbours
+    roster: list[RosterEntry]
+    attempts: list[AttemptView]
+    events: EventPage
+    input: Shown
+    output: Shown
+    changes: list[DiffLine]
+    spend: Spend | None
+
+    @property
+    def other_acts(self) -> list[Act]:
+        """What stands among the acts beside the page: allowed, and not asked for at its head."""
+        stuck = {"retry", "skip"} if self.task.status == Status.ERRORED and self.act["retry"].allowed else set()
+        return [act for act in self.acts if act.allowed and act.verb not in _AT_THE_HEAD | stuck]
+
+    @property
+    def closed_acts(self) -> list[Act]:
+        """What is not possible now and why, without what only a form at the head offers."""
+        return [act for act in self.acts if not act.allowed and act.verb not in _AT_THE_HEAD]
+
+    @property
+    def worker_name(self) -> str:
+        """Who works it or handed it in, as people read it."""
+        return self.view.assigned_name or self.task.assignee or self.board.default_worker or _("a worker")
+
+    @property
+    def act(self) -> dict[str, Act]:
+        return {act.verb: act for act in self.acts}
+
+    @property
+    def newest(self) -> AttemptView | None:
+        return self.attempts[0] if self.attempts else None
+
+    @property
+    def overdue(self) -> bool:
+        return bool(self.task.due_at and self.task.due_at <= self.now and not self.task.is_ended)
+
+
+def find_board(member: Member, slug: str) -> Board | None:
+    return Board.objects.filter(space=member.space_id, slug=slug).first()
+
+
+def find_task(member: Member, slug: str, public_id: str) -> Task | None:
+    """The task with its `board`; None for what is not there and for what is not the member's to see."""
+    rows = Task.objects.filter(board__space=member.space_id, board__slug=slug, public_id=public_id)
+    owed = Debt.objects.filter(task=OuterRef("pk"))
+    found = rows.select_related("board").annotate(
+        db_now=Now(),
+        settling=Exists(owed.filter(kind__in=_SETTLING)),
+        stopping=Exists(owed.filter(kind="session_stop")),
+        run_name=F("visit__run__name"),
+        run_number=F("visit__run__number"),
+        flow_key=F("visit__run__flow__key"),
+        root_id=F("follow_up_of__public_id"),
+        parent_id=F("filed_by_task__public_id"),
+    )
+    return next((task for task in found[:20] if _may_see(member, task)), None)
+
+
+def _may_see(member: Member, task: Task) -> bool:
+    """On a partitioned board only the rows of one's own partitions exist for a member (spec: 01, 2)."""
+    by = task.board.partition_by
+    if by == Board.PartitionBy.USER:
+        return bool(task.partition == str(member.user_id))
+    if by == Board.PartitionBy.SESSION:
+        return Session.objects.filter(user=member.user_id, pk__in=_uuids(task.partition)).exists()
+    return not task.partition
+
+
+def _uuids(text: str) -> list[str]:
+    return [text] if len(text) == 36 else []
+
+
+def task_page(task: Task, member: Member, *, attempt: int = 0, before: int = 0, events_before: int = 0) -> TaskPage:
+    """All that the page shows. `attempt`: whose transcript is open (0: the newest); `before`: its cursor."""
+    roster = list(task.board.roster.select_related("user"))
+    beside = neighbours(task)
+    # What each handed in may be a megabyte: only the one that is compared is read.
+    rows = list(Attempt.objects.filter(task=task.pk).defer("output", "steps").order_by("-number")[:MAX_ATTEMPTS])
+    events = events_page(task, member, before=events_before)
+    view = _view(task, roster, rows, beside)
+    return TaskPage(
+        task=task,
+        board=task.board,
+        member=member,
+        now=_now(task),
+        view=view,
+        acts=acts_for(view, member),
+        beside=beside,
+        roster=roster,
+        attempts=_attempts(task, rows, member, attempt or (rows[0].number if rows else 0), before),
+        events=events,
+        input=shown(task.input),
+        output=shown(task.output),
+        changes=_changed_since(task, rows),
+        spend=spend_of(part for row in rows for part in row.spend),
+    )
+
+
+def attempt_lines(task: Task, number: int, *, before: int = 0) -> Lines:
+    """One page of an attempt's transcript, the newest lines where `before` is 0."""
+    return lines_of(TranscriptItem.objects.filter(task=task.pk, attempt=number), before=before)
+
+
+def lines_since(task: Task, number: int, seen: int) -> list[Line] | None:
+    """What the open transcript does not show yet; None where that is more than a page."""
+    page = lines_of(TranscriptItem.objects.filter(task=task.pk, attempt=number, pk__gt=seen))
+    return None if page.before else page.lines
+
+
+def events_page(task: Task, member: Member, *, before: int = 0, since: int = 0) -> EventPage:
+    rows = Event.objects.filter(task=task.pk).order_by("-id")
+    rows = rows.filter(pk__lt=before) if before else rows
+    found = list(rows.filter(pk__gt=since)[: MAX_EVENTS + 1])
+    lines = [event_line(event, member.user_id) for event in found[:MAX_EVENTS]]
+    return EventPage(lines, lines[-1].key if len(found) > MAX_EVENTS else None)
+
+
+def _now(task: Task) -> datetime:
+    now: datetime = task.db_now  # type: ignore[attr-defined]
+    return now
+
+
+def _view(
+    task: Task,
+    roster: Sequence[RosterEntry],
+    rows: Sequence[Attempt],
+    beside: Neighbours,
+) -> TaskView:
+    by_name = {entry.name: entry for entry in roster if entry.kind == RosterEntry.Kind.PERSON}
+    assignee, checker = by_name.get(task.assignee), by_name.get(task.checker)
+    dependents, cascaded = _below(task)
+    now, last = _now(task), rows[0] if rows else None
+    return TaskView(
+        task=task,
+        assigned_to=assignee.user_id if assignee else None,
+        assigned_name=_name(assignee),
+        worked_by=worker(task.claimed_by) if task.status == Status.IN_PROGRESS else None,
+        handed_in_by=worker(last.claimed_by) if last and last.ending == Attempt.Ending.HANDED_IN else None,
+        checked_by=checker.user_id if checker else None,
+        checker_name=_name(checker),
+        dependents=dependents,
+        cascaded=cascaded if task.is_ended else 0,
+        filed_open=sum(ref.status in LIVE for ref in beside.filed),
+        ended_deps=tuple(ref.label for ref in beside.waits_for if ref.ended_otherwise),
+        lapsed=bool(task.lease_until and task.lease_until <= now),
+        settling=bool(task.settling),  # type: ignore[attr-defined]
+        backing_off=bool(task.not_before and task.not_before > now),
+    )
+
+
+def _name(entry: RosterEntry | None) -> str:
+    return entry.user.display if entry and entry.user else ""
+
+
+def worker(claimed_by: Any) -> int | None:
+    """The user id of the person who claimed, None for every other worker."""
+    user = claimed_by.get("user") if isinstance(claimed_by, dict) else None
+    return int(user) if user else None
+
+
+def _below(task: Task) -> tuple[int, int]:
+    """How many live tasks depend on this one, however far down, and how many its own cascade cancelled."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """with recursive below(key) as (
+                 select dependent_id from boards_taskdep where dependency_id = %s
+                 union
+                 select d.dependent_id from below join boards_taskdep d on d.dependency_id = below.key)
+               select count(*) filter (where t.status = any(%s)),
+                      count(*) filter (where t.status = 'cancelled' and t.cancelled_via = 'cascade'
+                                         and t.metadata ->> 'orchestra:cascade_from' = %s)
+                 from below join boards_task t on t.pk = below.key""",
+            [task.pk, sorted(LIVE), task.public_id],
+        )
+        live, cascaded = cursor.fetchone()
+    return live, cascaded
+
+
+def _attempts(task: Task, rows: Sequence[Attempt], member: Member, opened: int, before: int) -> list[AttemptView]:
+    verdicts = _verdicts(task, rows, member)
+    return [
+        AttemptView(
+            row,
+            lines=attempt_lines(task, row.number, before=before) if row.number == opened else None,
+            verdict=verdicts.get(row.number, ""),
+            spend=spend_of(row.spend),
+        )
+        for row in rows
+    ]
+
+
+def _verdicts(task: Task, rows: Sequence[Attempt], member: Member) -> dict[int, str]:
+    """The latest check of each attempt; asked for only where something was handed in for one."""
+    if not any(row.ending == Attempt.Ending.HANDED_IN for row in rows):
+        return {}
+    checks = Event.objects.filter(task=task.pk, kind="task.checked").order_by("-id")[:MAX_ATTEMPTS]
+    return {event.attempt: check_words(event, member.user_id) for event in reversed(checks)}
+
+
+def _changed_since(task: Task, rows: Sequence[Attempt]) -> list[DiffLine]:
+    """The result against the last one that was handed in before it, where it needs a check."""
+    handed_in = [row for row in rows if row.ending == Attempt.Ending.HANDED_IN]
+    if task.status != Status.NEEDS_CHECK or len(handed_in) < 2:
+        return []
+    return changes(handed_in[1].output, task.output)

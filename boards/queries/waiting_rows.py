@@ -1,0 +1,214 @@
+"""Which rows wait on a person, as conditions over the tables: the same for the list and for the count (spec: 04, 3).
+
+Reads only. Each source answers light rows (dicts) of what a member's space holds, each with `mine`; the words are
+made by `boards.queries.needs_you`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Final
+
+from django.db.models import BooleanField, Case, Exists, F, OuterRef, Q, QuerySet, TextField, Value, When
+from django.db.models.functions import Cast, Coalesce, Left, Now
+
+from boards import policy
+from boards.models import Board, Debt, FlowRun, Hold, Member, Role, RosterEntry, Session, Task
+from boards.states import LIVE, HoldState, Phase, RunStatus, Status
+
+# A lease that has just run out is the drain's business; after this it is a person's.
+LOST_AFTER: Final = timedelta(seconds=5)
+STOP_IS_LATE_AFTER: Final = timedelta(seconds=30)
+NOBODY: Final = Q(pk__in=())
+
+_SHORT: Final = 300
+
+
+@dataclass(frozen=True, slots=True)
+class People:
+    """The roster entries that are persons: (board id, name, user id), and whom the rows are read for."""
+
+    member: Member
+    entries: tuple[tuple[int, str, int], ...]
+
+    def named(self, field: str, user_id: int | None = None) -> Q:
+        """Tasks whose `field` names a person of their board; of one user where given."""
+        by_board: dict[int, list[str]] = {}
+        for board_id, name, user in self.entries:
+            if user_id is None or user == user_id:
+                by_board.setdefault(board_id, []).append(name)
+        found = NOBODY
+        for board_id, names in by_board.items():
+            found = found | Q(board_id=board_id, **{f"{field}__in": names})
+        return found
+
+
+def people_of(member: Member) -> People:
+    """One query: every person on a roster of the member's space."""
+    rows = RosterEntry.objects.filter(board__space_id=member.space_id, kind=RosterEntry.Kind.PERSON)
+    return People(member, tuple((b, n, u) for b, n, u in rows.values_list("board_id", "name", "user_id") if u))
+
+
+def may_act(member: Member) -> bool:
+    return member.role in policy.ROLE_ACTIONS["holds.answer"]
+
+
+def count_blocking(member: Member, people: People) -> int:
+    """How many rows of the member's own block work; one query."""
+    if not may_act(member):
+        return 0
+    arms = [
+        _open_holds(member).filter(_hold_mine(member)),
+        *(source.filter(mine) for source, mine in _task_arms(people).values()),
+        _runs(member).filter(_run_mine(member)),
+        _debts(member),
+    ]
+    counted = [arm.order_by().values_list(Value(1)) for arm in arms]
+    return counted[0].union(*counted[1:], all=True).count()
+
+
+def hold_rows(member: Member) -> Iterator[dict[str, Any]]:
+    """Open holds of every kind, whoever they are for; `visit_due_at` where the hold's task is an open visit's turn."""
+    turn = Q(task__visit__task_id=F("task_id"), task__visit__left_at=None)
+    yield from (
+        _open_holds(member)
+        .annotate(
+            mine=_flag(_hold_mine(member)),
+            asks=Left("prompt", _SHORT),
+            goal=Left("task__goal", _SHORT),
+            visit_due_at=Case(When(turn, then=F("task__visit__due_at"))),
+            run_name=Coalesce("visit__run__name", "task__visit__run__name"),
+            run_number=Coalesce("visit__run__number", "task__visit__run__number"),
+            run_version=Coalesce("visit__run__version_id", "task__visit__run__version_id"),
+            run_priority=Coalesce("visit__run__priority", "task__visit__run__priority"),
+            flow_key=Coalesce("visit__run__flow__key", "task__visit__run__flow__key"),
+            step_key=Coalesce("visit__step_key", "task__visit__step_key"),
+        )
+        .values(
+            "pk", "kind", "revision", "title", "asks", "asker", "asked_at", "due_at", "default", "options", "schema",
+            "assignee_id", "assignee_role", "assignee__first_name", "assignee__last_name", "assignee__username",
+            "asker_session__kind", "visit_id", "visit_due_at", "mine", "goal", "board_id", "board__slug",
+            "board__name", "task__public_id", "task__title", "task__priority", "run_name", "run_number",
+            "run_version", "run_priority", "flow_key", "step_key",
+        )
+    )  # fmt: skip
+
+
+def task_rows(member: Member, people: People) -> Iterator[dict[str, Any]]:
+    """Tasks to check, to work, Stuck, or without their worker; `arm` says which. One query."""
+    shaped = [
+        source.order_by()
+        .annotate(mine=_flag(mine & _if(may_act(member))), arm=Value(name), short_goal=Left("goal", _SHORT))
+        .annotate(why=Left("error", 1_000))
+        .values(
+            "arm", "mine", "partition", "revision", "public_id", "title", "short_goal", "assignee", "checker", "filed_by",
+            "status", "why", "attempts", "failures", "max_attempts", "priority", "due_at", "created_at",
+            "updated_at", "started_at", "completed_at", "lease_until", "board_id", "board__slug", "board__name",
+        )
+        for name, (source, mine) in _task_arms(people).items()
+    ]  # fmt: skip
+    yield from shaped[0].union(*shaped[1:], all=True)
+
+
+def run_rows(member: Member) -> Iterator[dict[str, Any]]:
+    """Flow runs that failed, and those whose turn is over with nobody and nothing to move them on."""
+    yield from (
+        _runs(member)
+        .annotate(mine=_flag(_run_mine(member) & _if(may_act(member))), why=Left("error", 1_000))
+        .values(
+            "pk", "revision", "mine", "name", "number", "status", "why", "version_id", "priority", "created_at",
+            "completed_at", "flow__key", "flow__name", "flow__board_id", "flow__board__slug", "flow__board__name",
+            "current_visit__step_key", "current_visit__phase", "current_visit__entered_at", "current_visit__error",
+            "current_visit__task__assignee", "current_visit__task__updated_at", "current_visit__task__status",
+            "started_by_name",
+        )
+    )  # fmt: skip
+
+
+def debt_rows(member: Member) -> Iterator[dict[str, Any]]:
+    """Debts that failed for good, and stops that have not succeeded yet; operators only."""
+    if member.role != Role.OPERATOR:
+        return
+    yield from (
+        _debts(member)
+        .annotate(why=Left("last_error", 1_000), goal=Left("task__goal", _SHORT))
+        .values(
+            "pk", "kind", "state", "tries", "why", "created_at", "goal", "task__public_id", "task__title",
+            "task__board_id", "task__board__slug", "task__board__name", "run__name", "run__number", "run__flow__key",
+            "run__flow__board_id", "run__flow__board__slug", "run__flow__board__name",
+        )
+    )  # fmt: skip
+
+
+def _open_holds(member: Member) -> QuerySet[Hold]:
+    own = Q(task=None) | _own_partition(member, "task__partition")
+    return Hold.objects.filter(own, state=HoldState.OPEN, board__space_id=member.space_id).order_by()
+
+
+def _hold_mine(member: Member) -> Q:
+    for_all = Q(assignee=None) & (Q(assignee_role="") | Q(assignee_role=member.role))
+    return (Q(assignee_id=member.user_id) | for_all) & _if(may_act(member))
+
+
+def _task_arms(people: People) -> dict[str, tuple[QuerySet[Task], Q]]:
+    """Name -> (what is there to see in the space, the condition under which it is this member's)."""
+    member, me = people.member, people.member.user_id
+    tasks = Task.objects.filter(_own_partition(member, "partition"), board__space_id=member.space_id)
+    operator_or_filer = _if(member.role == Role.OPERATOR) | Q(filer__user_id=me, filer__kind=Session.Kind.MEMBER)
+    startable = Q(status=Status.PENDING, unmet_deps=0, open_holds=0) & (Q(not_before=None) | Q(not_before__lte=Now()))
+    in_hand = Q(status=Status.IN_PROGRESS, lease_until=None, kept_open_by="", open_holds=0)
+    return {
+        "check": (
+            tasks.filter(Q(checker="person") | people.named("checker"), status=Status.NEEDS_CHECK),
+            (Q(checker="person") | people.named("checker", me)) & ~people.named("assignee", me),
+        ),
+        "assigned": (tasks.filter(people.named("assignee"), startable | in_hand), people.named("assignee", me)),
+        "stuck": (tasks.filter(status=Status.ERRORED, visit=None), operator_or_filer),
+        "lost": (
+            tasks.filter(status=Status.IN_PROGRESS, lease_until__lt=Now() - LOST_AFTER, open_holds=0),
+            operator_or_filer,
+        ),
+    }
+
+
+def _own_partition(member: Member, field: str) -> Q:
+    """On a partitioned board only rows of a partition of one's own exist for a member (spec: 01 section 2)."""
+    own = Session.objects.filter(user_id=member.user_id).annotate(text_id=Cast("pk", TextField())).values("text_id")
+    return (
+        Q(board__partition_by=Board.PartitionBy.NONE)
+        | Q(board__partition_by=Board.PartitionBy.USER, **{field: str(member.user_id)})
+        | Q(board__partition_by=Board.PartitionBy.SESSION, **{f"{field}__in": own})
+    )
+
+
+def _runs(member: Member) -> QuerySet[FlowRun]:
+    asks = Hold.objects.filter(state=HoldState.OPEN)
+    open_hold = asks.filter(Q(visit=OuterRef("current_visit")) | Q(task=OuterRef("current_visit__task")))
+    over = Q(current_visit__phase__in=[Phase.WAITING, Phase.PAUSED, Phase.FAILURE], current_visit__task__isnull=False)
+    stands = Q(status=RunStatus.ACTIVE) & over & ~Q(current_visit__task__status__in=sorted(LIVE)) & ~Exists(open_hold)
+    return FlowRun.objects.filter(
+        Q(status=RunStatus.FAILED) | stands, flow__space_id=member.space_id, archived_at=None
+    ).order_by()
+
+
+def _run_mine(member: Member) -> Q:
+    return _if(member.role == Role.OPERATOR) | Q(started_by_id=member.user_id) | Q(started_by=None)
+
+
+def _debts(member: Member) -> QuerySet[Debt]:
+    if member.role != Role.OPERATOR:
+        return Debt.objects.none()
+    late_stop = Q(kind="session_stop", state=Debt.State.OWED, created_at__lt=Now() - STOP_IS_LATE_AFTER)
+    in_space = Q(task__board__space_id=member.space_id) | Q(run__flow__space_id=member.space_id)
+    return Debt.objects.filter(Q(state=Debt.State.UNDELIVERABLE) | late_stop).filter(in_space).order_by()
+
+
+def _flag(condition: Q) -> Case:
+    return Case(When(condition, then=Value(True)), default=Value(False), output_field=BooleanField())
+
+
+def _if(true: bool) -> Q:
+    return ~NOBODY if true else NOBODY
+

@@ -1,0 +1,327 @@
+"""What a row of *Needs you* says and which acts it carries (spec: 04 section 3).
+
+Pure: a light row of `boards.queries.waiting_rows` in, a `Row` out. An act is a verb of the engine, posted to the
+task or run it stands beside; what may really be done is decided there.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from django.utils.functional import Promise
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext
+
+from boards.models import Member, Role, Session
+from boards.queries.asks import Choice, choices_of, is_for, whose_words
+from boards.queries.cards import task_dom_id
+from boards.queries.silence import Asked, IfNobody, option_label, silence
+from boards.states import HoldKind, Phase, RunStatus, Status
+
+NOTHING_DUE: Final = IfNobody(None, "", "")
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """One kind of rows, as the rail filters by it."""
+
+    value: str
+    label: str | Promise
+    icon: str
+
+
+GROUPS: Final = (
+    Group("gate", gettext_lazy("Gates"), "gate"),
+    Group("approval", gettext_lazy("Approvals"), "ok"),
+    Group("question", gettext_lazy("Questions"), "ask"),
+    Group("input", gettext_lazy("Input"), "form"),
+    Group("check", gettext_lazy("Checks"), "check"),
+    Group("assigned", gettext_lazy("Assigned"), "tray"),
+    Group("stuck", gettext_lazy("Stuck"), "stuck"),
+    Group("flow", gettext_lazy("Flow steps"), "flow"),
+    Group("lost", gettext_lazy("Lost workers"), "clock"),
+    Group("debt", gettext_lazy("Not settled"), "mail-x"),
+)
+_ICONS: Final = {group.value: group.icon for group in GROUPS}
+_GROUP_OF: Final[Mapping[str, str]] = {
+    HoldKind.QUESTION: "question",
+    HoldKind.CONFIRM: "question",
+    HoldKind.APPROVAL: "approval",
+    HoldKind.REVIEW: "approval",
+    HoldKind.INPUT: "input",
+    HoldKind.GATE: "gate",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RowAct:
+    """One small button. `to`: "task" or "run" posts the verb there; "open" is a link to the row's page."""
+
+    verb: str
+    label: str
+    to: str
+    quiet: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One thing that waits. `key` is its id on the page; `rev` changes when what it says does.
+
+    `since` and `due_at` are moments by the database clock; `silence` is what happens when nobody does anything.
+    """
+
+    key: str
+    rev: int
+    group: str
+    title: str
+    words: str
+    who: str
+    by_person: bool
+    since: datetime
+    mine: bool
+    board_id: int
+    board_slug: str
+    board_name: str
+    for_role: bool = False
+    subject: str = ""
+    silence: IfNobody = NOTHING_DUE
+    priority: int = 0
+    why: str = ""
+    tone: str = ""
+    task_id: str = ""
+    flow_key: str = ""
+    run_number: int = 0
+    version_id: int = 0
+    step_key: str = ""
+    step_name: str = ""
+    hold_id: int = 0
+    hold_kind: str = ""
+    options: Any = None
+    whose: str = ""
+    acts: tuple[RowAct, ...] = ()
+    is_served: bool = False
+
+    @property
+    def due_at(self) -> datetime | None:
+        return self.silence.at
+
+    @property
+    def icon(self) -> str:
+        return _ICONS[self.group]
+
+    @property
+    def searched(self) -> str:
+        return f"{self.title} {self.subject} {self.who} {self.board_name} {self.words} {self.why}".casefold()
+
+    @property
+    def quick_choices(self) -> tuple[Choice, ...]:
+        """What may be answered without reading more: a question's few options, a confirm's two."""
+        if self.hold_kind not in {HoldKind.QUESTION, HoldKind.CONFIRM} or not self.mine:
+            return ()
+        choices = choices_of(self.hold_kind, self.options)
+        return choices if len(choices) <= 4 and sum(len(c.label) for c in choices) <= 60 else ()
+
+    @property
+    def form_key(self) -> str:
+        """The idempotency key of one rendered form."""
+        return uuid.uuid4().hex
+
+    @property
+    def open_label(self) -> str:
+        """The button that opens a hold's row."""
+        labels: dict[str, str] = {
+            HoldKind.INPUT: _("Fill in"),
+            HoldKind.QUESTION: _("Answer"),
+            HoldKind.CONFIRM: _("Answer"),
+        }
+        return labels.get(self.hold_kind, _("Read the draft"))
+
+
+def hold_row(it: Mapping[str, Any], member: Member) -> Row:
+    label = option_label(it["options"], it["default"])
+    asked = Asked(it["kind"], it["due_at"], label, it["visit_id"] is not None, it["visit_due_at"])
+    name = f"{it['assignee__first_name'] or ''} {it['assignee__last_name'] or ''}".strip() or it["assignee__username"]
+    whose = whose_words(member, name or "", it["assignee_id"], it["assignee_role"])
+    return Row(
+        key=f"hold-{it['pk']}",
+        rev=it["revision"],
+        group=_GROUP_OF[it["kind"]],
+        title=it["title"] or it["asks"],
+        words=_hold_words(it, whose),
+        who=it["asker"],
+        by_person=it["asker_session__kind"] == Session.Kind.MEMBER,
+        since=it["asked_at"],
+        mine=it["mine"],
+        for_role=bool(it["assignee_role"]) and is_for(member, None, it["assignee_role"]),
+        board_id=it["board_id"],
+        board_slug=it["board__slug"],
+        board_name=it["board__name"],
+        subject=it["run_name"] or _label(it["task__title"], it["goal"]),
+        silence=silence(asked),
+        priority=it["task__priority"] or it["run_priority"] or 0,
+        task_id=it["task__public_id"] or "",
+        flow_key=it["flow_key"] or "",
+        run_number=it["run_number"] or 0,
+        version_id=it["run_version"] or 0,
+        step_key=it["step_key"] or "",
+        hold_id=it["pk"],
+        hold_kind=it["kind"],
+        options=it["options"],
+        whose=whose,
+    )
+
+
+def task_row(it: Mapping[str, Any], member: Member) -> Row:
+    words, since, acts, tone = _TASK_ARMS[it["arm"]](it)
+    return Row(
+        key=f"row-{task_dom_id(it['board_id'], it['public_id'], it['partition'])}",
+        rev=it["revision"],
+        group=it["arm"],
+        title=_label(it["title"], it["short_goal"]),
+        words=words,
+        who=it["filed_by"] if it["arm"] == "assigned" else it["assignee"],
+        by_person=it["arm"] == "assigned" and " for " not in it["filed_by"],
+        since=since or it["updated_at"],
+        mine=it["mine"],
+        board_id=it["board_id"],
+        board_slug=it["board__slug"],
+        board_name=it["board__name"],
+        silence=IfNobody(it["due_at"], _("wanted by then"), "") if it["due_at"] else NOTHING_DUE,
+        priority=it["priority"],
+        why=it["why"] if it["arm"] == "stuck" else "",
+        tone=tone,
+        task_id=it["public_id"],
+        acts=acts if it["mine"] and (it["arm"] != "lost" or member.role == Role.OPERATOR) else (_OPEN,),
+    )
+
+
+def run_row(it: Mapping[str, Any], member: Member) -> Row:
+    failed = it["status"] == RunStatus.FAILED
+    acts: tuple[RowAct, ...] = (
+        RowAct("", _("Start again…"), "open"),
+        RowAct("run_again", _("Run the step again"), "run"),
+        RowAct("cancel_run", _("Cancel run"), "run", True),
+    )
+    if not failed:
+        acts = (RowAct("mark_complete", _("Mark complete and advance"), "run"), RowAct("run_again", _("Run again"), "run", True))
+    since = it["completed_at"] if failed else it["current_visit__task__updated_at"] or it["current_visit__entered_at"]
+    return Row(
+        key=f"run-{it['pk']}",
+        rev=it["revision"],
+        group="flow",
+        title=it["name"],
+        words=_run_words(it),
+        who=it["current_visit__task__assignee"] or "",
+        by_person=False,
+        since=since or it["created_at"],
+        mine=it["mine"],
+        board_id=it["flow__board_id"],
+        board_slug=it["flow__board__slug"],
+        board_name=it["flow__board__name"],
+        priority=it["priority"],
+        why=it["why"] or (it["current_visit__error"] or "" if failed else ""),
+        tone="stuck" if failed else "",
+        flow_key=it["flow__key"],
+        run_number=it["number"],
+        version_id=it["version_id"],
+        step_key=it["current_visit__step_key"] or "",
+        acts=acts if it["mine"] else (_OPEN,),
+    )
+
+
+def debt_row(it: Mapping[str, Any]) -> Row:
+    of_task = it["task__public_id"] is not None
+    prefix = "task__board" if of_task else "run__flow__board"
+    subject = _label(it["task__title"], it["goal"]) if of_task else it["run__name"]
+    return Row(
+        key=f"debt-{it['pk']}",
+        rev=it["tries"],
+        group="debt",
+        title=_debt_title(it["kind"], subject),
+        words=ngettext("tried %(count)d time", "tried %(count)d times", it["tries"]) % {"count": it["tries"]},
+        who="",
+        by_person=False,
+        since=it["created_at"],
+        mine=True,
+        board_id=it[f"{prefix}_id"],
+        board_slug=it[f"{prefix}__slug"],
+        board_name=it[f"{prefix}__name"],
+        why=it["why"],
+        task_id=it["task__public_id"] or "",
+        flow_key=it["run__flow__key"] or "",
+        run_number=it["run__number"] or 0,
+        acts=(_OPEN,),
+    )
+
+
+_OPEN: Final = RowAct("", "", "open")
+
+
+def _label(title: str | None, goal: str | None) -> str:
+    return title or next((line.strip() for line in (goal or "").splitlines() if line.strip()), "")
+
+
+def _hold_words(it: Mapping[str, Any], whose: str) -> str:
+    words = str(HoldKind(it["kind"]).label)
+    properties = it["schema"].get("properties") if isinstance(it["schema"], dict) else None
+    if it["kind"] == HoldKind.INPUT and isinstance(properties, dict):
+        count = len(properties)
+        words = ngettext("Input, %(count)d field", "Input, %(count)d fields", count) % {"count": count}
+    return _("%(kind)s for %(whose)s") % {"kind": words, "whose": whose} if whose else words
+
+
+_TaskWords = tuple[str, datetime | None, tuple[RowAct, ...], str]
+
+
+def _check(it: Mapping[str, Any]) -> _TaskWords:
+    words = _("Handed in, attempt %(number)d; a person checks it") % {"number": it["attempts"]}
+    return words, it["updated_at"], (RowAct("", _("See the result"), "open"),), "check"
+
+
+def _assigned(it: Mapping[str, Any]) -> _TaskWords:
+    if it["status"] == Status.IN_PROGRESS:
+        acts = (RowAct("", _("Hand in…"), "open"), RowAct("hand_back", _("Give back"), "task", True))
+        words = _("Assigned to you, started") if it["mine"] else _("Assigned to %(name)s, started")
+        return words % {"name": it["assignee"]}, it["started_at"], acts, ""
+    acts = (RowAct("claim", _("Start"), "task"), RowAct("", _("Open"), "open", True))
+    words = _("Assigned to you") if it["mine"] else _("Assigned to %(name)s")
+    return words % {"name": it["assignee"]}, it["created_at"], acts, ""
+
+
+def _stuck(it: Mapping[str, Any]) -> _TaskWords:
+    tries = max(it["failures"], 1)
+    words = ngettext("Stuck after %(count)d try", "Stuck after %(count)d tries", tries) % {"count": tries}
+    acts = (RowAct("retry", _("Retry"), "task"), RowAct("", _("Skip…"), "open"))
+    return words, it["completed_at"], acts, "stuck"
+
+
+def _lost(it: Mapping[str, Any]) -> _TaskWords:
+    acts = (RowAct("reclaim", _("Reclaim"), "task"), RowAct("", _("Open"), "open", True))
+    return _("Says Working, but its lease ran out"), it["lease_until"], acts, ""
+
+
+_TASK_ARMS: Final = {"check": _check, "assigned": _assigned, "stuck": _stuck, "lost": _lost}
+
+
+def _run_words(it: Mapping[str, Any]) -> str:
+    if it["status"] == RunStatus.FAILED:
+        return _("The run failed")
+    if it["current_visit__phase"] == Phase.PAUSED:
+        return _("The turn was cancelled, so the step waits")
+    return _("The turn ended and nothing moves the run on")
+
+
+def _debt_title(kind: str, subject: str) -> str:
+    words = {
+        "session_stop": _("“%(subject)s” is still being stopped"),
+        "notice": _("How “%(subject)s” ended could not be told"),
+        "resume": _("“%(subject)s” could not be taken up again"),
+        "flow_advance": _("“%(subject)s” could not move the run on"),
+        "cascade": _("What depends on “%(subject)s” could not be settled"),
+    }
+    return words.get(kind, _("“%(subject)s” still owes: %(kind)s")) % {"subject": subject, "kind": kind.replace("_", " ")}
+

@@ -1,0 +1,129 @@
+"""One pass of the sweeper: what is past its time and nobody has seen to (spec: 07 section 4).
+
+Any number of sweepers may run: each effect is guarded by its own row, not by a leader. A lapsed row is never
+put back to pending here: the next claim takes it, and one whose allowance is spent is settled as a claim
+would. One part that fails does not stop the others.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Final
+
+from django.db import connection
+from django.db.models import Exists, OuterRef, Q
+from django.db.models.functions import Cast, Now, Substr
+
+from boards import live_notices, people, tasks
+from boards.debts import paying
+from boards.models import Debt, IdempotencyKey, Process, Task
+from boards.states import Status
+from boards.workers.databases import AWAY
+
+log = logging.getLogger(__name__)
+
+LIMIT: Final = 200
+SILENT: Final = timedelta(seconds=30)  # a drain that says nothing for longer is dead, and its children with it
+FORGOTTEN: Final = timedelta(minutes=10)  # rows of dead processes are kept so long for people to see
+KEYS_KEPT: Final = timedelta(days=7)
+
+
+@dataclass
+class SweepReport:
+    """What one pass did, by name; `failed` names the parts that raised."""
+
+    done: dict[str, int] = field(default_factory=dict)
+    failed: list[str] = field(default_factory=list)
+
+    @property
+    def total(self) -> int:
+        return sum(self.done.values())
+
+    def __str__(self) -> str:
+        return ", ".join(f"{count} {name}" for name, count in self.done.items() if count)
+
+
+def sweep_once(limit: int = LIMIT) -> SweepReport:
+    """Do everything that is due. Raises only what an absent database raises."""
+    parts: dict[str, Callable[[int], int]] = {
+        "abandoned": lambda most: tasks.abandon_spent(limit=most),
+        "lost workers told": wake_lapsed,
+        "questions past their time": people.expire_due,
+        "debts paid": paying.pay_due,
+        "stops of dead drains paid": pay_stops_of_dead_drains,
+        "processes forgotten": forget_processes,
+        "idempotency keys dropped": drop_old_keys,
+    }
+    report = SweepReport()
+    for name, part in parts.items():
+        try:
+            report.done[name] = part(limit)
+        except AWAY:
+            raise
+        except Exception:
+            log.exception("The sweeper failed at: %s", name)
+            report.failed.append(name)
+    return report
+
+
+def wake_lapsed(limit: int = LIMIT) -> int:
+    """Tell the drains of boards on which a lease ran out; answers on how many tasks."""
+    lapsed = Task.objects.filter(status=Status.IN_PROGRESS, lease_until__lte=Now()).order_by("lease_until")
+    found = list(lapsed.values_list("board_id", flat=True)[:limit])
+    for board_id in set(found):
+        live_notices.changed(board_id)
+    return len(found)
+
+
+def pay_stops_of_dead_drains(limit: int = LIMIT) -> int:
+    """A stop counts as paid once its drain is silent and the attempt's last lease has run out (spec: 07,
+    2.1).
+    """
+    drain = Process.objects.filter(pk=Cast(Substr(OuterRef("payer"), 7), Process._meta.pk))
+    alive = drain.filter(stopped_at=None, beat_at__gt=Now() - SILENT)
+    due = Debt.objects.filter(kind="session_stop", payer__startswith="drain:", state=Debt.State.OWED)
+    orphans = due.filter(~Exists(alive), due_at__lte=Now(), after=None).order_by("due_at", "pk")
+    ids = [debt.pk for debt in orphans.select_related("task__board")[:limit] if _lease_is_over(debt)]
+    return sum(paying.pay(debt_id) is paying.Paid.PAID for debt_id in ids)
+
+
+def _lease_is_over(debt: Debt) -> bool:
+    """The ending took the lease off the row, so the longest that it can have had counts from the debt on."""
+    span_ms = debt.task.board.lease_ms if debt.task else 0
+    span_ms = int(debt.data.get("lease_ms") or span_ms)
+    return Debt.objects.filter(pk=debt.pk, created_at__lte=Now() - timedelta(milliseconds=span_ms)).exists()
+
+
+def forget_processes(limit: int = LIMIT) -> int:
+    """Drop the rows of processes that ended or fell silent some time ago."""
+    old = Q(stopped_at__lt=Now() - FORGOTTEN) | Q(beat_at__lt=Now() - FORGOTTEN)
+    forgotten = list(Process.objects.filter(old).values_list("pk", flat=True)[:limit])
+    if forgotten:
+        Process.objects.filter(old, pk__in=forgotten).delete()
+        live_notices.changed(None, process=True)
+    return len(forgotten)
+
+
+def drop_old_keys(limit: int = LIMIT) -> int:
+    """A repeat under an idempotency key is answered for seven days."""
+    old = IdempotencyKey.objects.filter(created_at__lt=Now() - KEYS_KEPT).values("pk")[:limit]
+    return IdempotencyKey.objects.filter(pk__in=old).delete()[0]
+
+
+def seconds_to_next(longest: float) -> float:
+    """How long until something falls due by the database's clock, at most `longest` seconds."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """select extract(epoch from least(
+                   (select min(lease_until) from boards_task where lease_until > statement_timestamp()),
+                   (select min(due_at) from boards_hold
+                     where state = 'open' and due_at is not null and due_at > statement_timestamp()),
+                   (select min(due_at) from boards_debt
+                     where state = 'owed' and payer = 'any' and after_id is null and due_at > statement_timestamp())
+               ) - statement_timestamp())"""
+        )
+        (seconds,) = cursor.fetchone()
+    return longest if seconds is None else max(0.0, min(longest, float(seconds)))

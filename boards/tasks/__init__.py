@@ -1,0 +1,136 @@
+"""The task engine: the only writer of task rows (spec: 01, 02).
+
+Doors and other engines use the functions named here; the modules below are its inside. Every verb takes the caller
+chain first, answers a typed result, and raises a `boards.errors.Refusal` for what the rules do not allow.
+"""
+
+from boards.tasks import cascade as _payers  # registers its debts
+from boards.tasks.claims import (
+    abandon_spent,
+    claim,
+    claim_for_person,
+    link_run,
+    link_runs,
+    mint,
+    owns,
+    person_ticket,
+    renew_leases,
+)
+from boards.tasks.current import current_claim
+from boards.tasks.decisions import Options
+from boards.tasks.edits import (
+    TASK_FIELD_RULES,
+    add_label,
+    has_started,
+    locked_fields,
+    patch_metadata,
+    remove_label,
+    set_assignee,
+    set_priority,
+    steer,
+    update_task,
+)
+from boards.tasks.endings import Settlement, settle_many
+from boards.tasks.filing import file_task, file_tasks
+from boards.tasks.moving import cancelled_by, hold, release, retry, set_paused, start_anyway
+from boards.tasks.progress import (
+    Line,
+    LostClaim,
+    add_transcript,
+    add_transcript_lines,
+    begin_task_write,
+    did_write_land,
+    record_step,
+    recorded_steps,
+    report_progress,
+)
+from boards.tasks.reading import dependency_outputs, get_task, list_tasks
+from boards.tasks.types import (
+    Claimed,
+    Filing,
+    HoldFiling,
+    Reason,
+    Recorded,
+    RunLink,
+    TaskWriteOutcome,
+    Ticket,
+    Wanted,
+)
+from boards.tasks.verbs import (
+    accept,
+    cancel,
+    complete,
+    end_for_good,
+    fail,
+    hand_back,
+    reclaim,
+    send_back,
+    skip,
+    stopping,
+)
+
+__all__ = [
+    "TASK_FIELD_RULES",
+    "Claimed",
+    "Filing",
+    "HoldFiling",
+    "Line",
+    "LostClaim",
+    "Options",
+    "Reason",
+    "Recorded",
+    "RunLink",
+    "Settlement",
+    "TaskWriteOutcome",
+    "Ticket",
+    "Wanted",
+    "_payers",
+    "abandon_spent",
+    "accept",
+    "add_label",
+    "add_transcript",
+    "add_transcript_lines",
+    "begin_task_write",
+    "cancel",
+    "cancelled_by",
+    "claim",
+    "claim_for_person",
+    "complete",
+    "current_claim",
+    "dependency_outputs",
+    "did_write_land",
+    "end_for_good",
+    "fail",
+    "file_task",
+    "file_tasks",
+    "get_task",
+    "hand_back",
+    "has_started",
+    "hold",
+    "link_run",
+    "link_runs",
+    "list_tasks",
+    "locked_fields",
+    "mint",
+    "owns",
+    "patch_metadata",
+    "person_ticket",
+    "reclaim",
+    "record_step",
+    "recorded_steps",
+    "release",
+    "remove_label",
+    "renew_leases",
+    "report_progress",
+    "retry",
+    "send_back",
+    "set_assignee",
+    "set_paused",
+    "set_priority",
+    "settle_many",
+    "skip",
+    "start_anyway",
+    "steer",
+    "stopping",
+    "update_task",
+]

@@ -1,0 +1,427 @@
+"""Taking tasks: the batch claim, tickets, renewals, the run link, a person's claim (spec: 02 sections 1-4).
+
+Hot statements address rows by key; the fence is a filter, never an index condition. All times are the database's.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections import Counter
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from django.db import connection
+from django.db.models import Q
+from django.db.models.functions import Now
+
+from boards import errors, live_notices, policy
+from boards.actors import Chain, agent, service
+from boards.event_log import Entry, record_all
+from boards.locks import Rank, engine_transaction, taking
+from boards.models import Attempt, Board, RosterEntry, Task
+from boards.states import Status, Verb
+from boards.tasks import aftermath, decisions, rows
+from boards.tasks.decisions import DEFAULT_MAX_ABANDONMENTS, Options
+from boards.tasks.endings import Settlement, settle_many
+from boards.tasks.types import Claimed, Reason, Recorded, RunLink, TaskWriteOutcome, Ticket, Wanted
+
+SMALLEST_LEASE_MS = 1_000
+LARGEST_LEASE_MS = 6_442_450_941
+MAX_BATCH = 500
+
+_OPEN = "t.unmet_deps = 0 and t.open_holds = 0"
+_WAITED = "(t.not_before is null or t.not_before <= statement_timestamp())"
+# The arms of the claim, in their order: runs ready to resume, lapsed rows, ready rows.
+_ARMS = {
+    "resume": (
+        f"t.status = 'in_progress' and t.resume_ready_at <= statement_timestamp() and {_OPEN}",
+        "t.resume_ready_at",
+    ),
+    "lapsed": (
+        f"""t.status = 'in_progress' and t.lease_until <= statement_timestamp() and {_OPEN}
+            and t.abandonments < {DEFAULT_MAX_ABANDONMENTS}""",
+        "t.lease_until",
+    ),
+    "ready": (f"t.status = 'pending' and {_OPEN} and {_WAITED}", "t.created_at, t.pk"),
+    "ready_by_priority": (
+        f"t.status = 'pending' and {_OPEN} and {_WAITED}",
+        "t.priority desc, t.created_at, t.pk",
+    ),
+}
+
+
+def claim(
+    wanted: Sequence[Wanted], *, limit: int, lease_ms: int | None = None, claimed_by: dict[str, Any]
+) -> list[Claimed]:
+    """Take up to `limit` tasks over boards and assignees, at most `slots` of each; one winner per row.
+
+    `lease_ms` None takes each board's own. Raises ValueError for a span out of range. Rows whose allowance of lost
+    workers is spent are settled first and use up nothing.
+    """
+    if lease_ms is not None and not SMALLEST_LEASE_MS <= lease_ms <= LARGEST_LEASE_MS:
+        raise ValueError(f"A lease lasts {SMALLEST_LEASE_MS} to {LARGEST_LEASE_MS} ms, not {lease_ms}.")
+    boards = sorted({want.board_id for want in wanted})
+    if not boards or limit < 1:
+        return []
+    abandon_spent(boards=boards)
+    return _claim(wanted, min(limit, MAX_BATCH), lease_ms, claimed_by)
+
+
+@engine_transaction
+def _claim(wanted: Sequence[Wanted], limit: int, lease_ms: int | None, claimed_by: dict[str, Any]) -> list[Claimed]:
+    room = _Room(wanted, limit)
+    taking(Rank.TASK)
+    arms: dict[str, list[int]] = {}
+    for arm in _ARMS:
+        arms[arm] = _pick(arm, room)
+    resumed = set(arms["resume"])
+    fresh = [*arms["lapsed"], *arms["ready"], *arms["ready_by_priority"]]
+    if not resumed and not fresh:
+        return []
+    _take(sorted(resumed), lease_ms, claimed_by, resume=True)
+    _take(sorted(fresh), lease_ms, claimed_by, resume=False)
+    tasks = {t.pk: t for t in Task.objects.filter(pk__in=[*resumed, *fresh]).select_related("board")}
+    lost = _close_lost(arms["lapsed"])
+    attempts = _open_attempts([tasks[key] for key in fresh], claimed_by)
+    attempts |= dict(Attempt.objects.filter(task__in=resumed, ended_at__isnull=True).values_list("task_id", "pk"))
+    ordered = [tasks[key] for key in [*arms["resume"], *fresh]]
+    record_all(_claimed(task, task.pk in resumed, lost.get(task.pk)) for task in ordered)
+    return [Claimed(task, mint(task, attempts[task.pk]), task.pk in resumed) for task in ordered]
+
+
+class _Room:
+    """Free slots per board and assignee, after what `max_running` of the roster leaves (over all drains)."""
+
+    def __init__(self, wanted: Sequence[Wanted], limit: int) -> None:
+        self.limit = limit
+        paused = Board.objects.filter(pk__in=[w.board_id for w in wanted])
+        self.boards = {b.pk: b for b in paused if not b.paused}
+        self.slots = {
+            (want.board_id, name): slots
+            for want in wanted
+            for name, slots in want.slots.items()
+            if slots > 0 and want.board_id in self.boards
+        }
+        self.room = {want.board_id: limit if want.limit is None else want.limit for want in wanted}
+        self._cap()
+
+    def _cap(self) -> None:
+        """Lower the slots of capped assignees by their live leases; the roster rows are locked meanwhile."""
+        boards, names = {b for b, _ in self.slots}, {n for _, n in self.slots}
+        taking(Rank.ROSTER)
+        capped = list(
+            RosterEntry.objects.filter(board__in=boards, name__in=names, max_running__isnull=False)
+            .order_by("pk")
+            .select_for_update(no_key=True)
+        )
+        if not capped:
+            return
+        live = Task.objects.filter(
+            board__in={e.board_id for e in capped},
+            lease_until__gt=Now(),
+            assignee__in={e.name for e in capped},
+        )
+        running = Counter(live.values_list("board_id", "assignee"))
+        for entry in capped:
+            place = (entry.board_id, entry.name)
+            if place in self.slots:
+                free = max(0, (entry.max_running or 0) - running[place])
+                self.slots[place] = min(self.slots[place], free)
+
+    def wants(self, arm: str) -> list[tuple[int, str, int]]:
+        if self.limit < 1:
+            return []
+        return [
+            (board, name, slots)
+            for (board, name), slots in self.slots.items()
+            if slots > 0 and self._serves(arm, self.boards[board])
+        ]
+
+    @staticmethod
+    def _serves(arm: str, board: Board) -> bool:
+        by_priority = board.claim_order == Board.ClaimOrder.PRIORITY
+        return arm not in {"ready", "ready_by_priority"} or by_priority == (arm == "ready_by_priority")
+
+    def use(self, board_id: int, name: str) -> bool:
+        if self.limit < 1 or self.room[board_id] < 1 or self.slots.get((board_id, name), 0) < 1:
+            return False
+        self.limit -= 1
+        self.room[board_id] -= 1
+        self.slots[(board_id, name)] -= 1
+        return True
+
+
+def _pick(arm: str, room: _Room) -> list[int]:
+    """Lock the next rows of one arm, skipping what others hold; answers their keys in claim order."""
+    wants = room.wants(arm)
+    if not wants:
+        return []
+    condition, order = _ARMS[arm]
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"""select p.pk, w.board_id, w.assignee
+                  from unnest(%s::bigint[], %s::text[], %s::int[]) as w(board_id, assignee, slots)
+                  join lateral (
+                    select t.pk from boards_task t
+                     where t.board_id = w.board_id and t.assignee = w.assignee and {condition}
+                     order by {order} limit least(w.slots, %s) for no key update skip locked
+                  ) p on true""",
+            [[w[0] for w in wants], [w[1] for w in wants], [w[2] for w in wants], room.limit],
+        )
+        return [key for key, board_id, name in cursor.fetchall() if room.use(board_id, name)]
+
+
+def _take(keys: list[int], lease_ms: int | None, claimed_by: dict[str, Any], *, resume: bool) -> None:
+    """The guarded update of a claim or a resume; the rows are locked and were seen in their from-state."""
+    if not keys:
+        return
+    counted = (
+        ""
+        if resume
+        else """attempts = t.attempts + 1, status_note = '', not_before = null,
+                abandonments = t.abandonments + (case when t.status = 'in_progress' then 1 else 0 end),
+                started_at = coalesce(t.started_at, statement_timestamp()),"""
+    )
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"""update boards_task t set status = 'in_progress', grant_no = t.grant_no + 1, {counted}
+                  lease_duration_ms = coalesce(%s, b.lease_ms),
+                  lease_until = statement_timestamp() + make_interval(secs => coalesce(%s, b.lease_ms) / 1000.0),
+                  claimed_by = %s, run = null, resume_ready_at = null, kept_open_by = '',
+                  revision = t.revision + 1, updated_at = statement_timestamp()
+                from boards_board b
+               where t.pk = any(%s) and b.id = t.board_id and t.status = any(%s)""",
+            [
+                lease_ms,
+                lease_ms,
+                json.dumps(claimed_by),
+                keys,
+                ["in_progress"] if resume else ["pending", "in_progress"],
+            ],
+        )
+
+
+def _close_lost(keys: list[int]) -> dict[int, int]:
+    """End the attempts that lost their worker; answers their numbers by task."""
+    if not keys:
+        return {}
+    taking(Rank.ATTEMPT)
+    still_open = Attempt.objects.filter(task__in=keys, ended_at__isnull=True)
+    lost = dict(still_open.values_list("task_id", "number"))
+    still_open.update(ended_at=Now(), ending=Attempt.Ending.LOST, error="The worker stopped renewing its lease.")
+    return lost
+
+
+def _open_attempts(tasks: Sequence[Task], claimed_by: dict[str, Any]) -> dict[int, int]:
+    taking(Rank.ATTEMPT)
+    made = Attempt.objects.bulk_create(
+        Attempt(task=task, number=task.attempts, assignee=task.assignee, claimed_by=claimed_by) for task in tasks
+    )
+    return {attempt.task_id: attempt.pk for attempt in made}
+
+
+def _claimed(task: Task, resumed: bool, lost: int | None) -> Entry:
+    chain = agent(task.assignee or task.board.default_worker or "drain", task.board.space_id)
+    return Entry(
+        "task.resumed" if resumed else "task.claimed",
+        chain,
+        board_id=task.board_id,
+        task_key=task.pk,
+        run_id=aftermath.run_of(task),
+        cause="lost worker" if lost else "",
+        from_status=Status.IN_PROGRESS if resumed or lost else Status.PENDING,
+        to_status=Status.IN_PROGRESS,
+        attempt=task.attempts,
+        data={"lost_attempt": lost} if lost else {},
+    )
+
+
+def mint(task: Task, attempt_key: int) -> Ticket:
+    """The ticket of the row as a claim or resume returned it."""
+    return Ticket(
+        board_id=task.board_id,
+        partition=task.partition,
+        task_key=task.pk,
+        attempt_key=attempt_key,
+        task_id=task.public_id,
+        attempt=task.attempts,
+        grant_no=task.grant_no,
+        created_at=task.created_at,
+        incarnation_id=task.incarnation_id,
+    )
+
+
+def abandon_spent(*, boards: Sequence[int] | None = None, limit: int = 50) -> int:
+    """Settle lapsed rows that were handed out too often; answers how many. Costs one index look when there is none."""
+    spent = Task.objects.filter(
+        status=Status.IN_PROGRESS, lease_until__lte=Now(), abandonments__gte=DEFAULT_MAX_ABANDONMENTS
+    )
+    if boards is not None:
+        spent = spent.filter(board__in=boards)
+    found = list(spent.values_list("pk", "board__space_id")[:limit])
+    if not found:
+        return 0
+    outcomes = settle_many(
+        [
+            Settlement(Verb.ABANDON, service("sweeper", space), key, Options(advisory=True, lapsed_only=True))
+            for key, space in found
+        ]
+    )
+    return sum(outcome.result is Recorded.RECORDED for outcome in outcomes)
+
+
+def renew_leases(tickets: Sequence[Ticket]) -> dict[int, datetime | None]:
+    """Move each lease by its committed span, in one statement; None where the ticket no longer owns its row.
+
+    Publishes no change and takes no part in `revision`.
+    """
+    if not tickets:
+        return {}
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """update boards_task t
+                  set lease_until = statement_timestamp() + make_interval(secs => t.lease_duration_ms / 1000.0)
+                 from unnest(%s::bigint[], %s::bigint[], %s::int[], %s::uuid[]) as k(pk, grant_no, attempt, incarnation)
+                where t.pk = any(%s) and t.pk = k.pk and t.grant_no = k.grant_no and t.attempts = k.attempt
+                  and t.incarnation_id = k.incarnation and t.status = 'in_progress'
+                  and t.lease_until > statement_timestamp()
+            returning t.pk, t.lease_until""",
+            [
+                [t.task_key for t in tickets],
+                [t.grant_no for t in tickets],
+                [t.attempt for t in tickets],
+                [t.incarnation_id for t in tickets],
+                [t.task_key for t in tickets],
+            ],
+        )
+        renewed = dict(cursor.fetchall())
+    return {ticket.task_key: renewed.get(ticket.task_key) for ticket in tickets}
+
+
+def owns(ticket: Ticket) -> bool:
+    """Whether the ticket is of the current grant of a row that is still being worked."""
+    return (
+        Task.objects.filter(
+            pk=ticket.task_key,
+            grant_no=ticket.grant_no,
+            attempts=ticket.attempt,
+            incarnation_id=ticket.incarnation_id,
+            status=Status.IN_PROGRESS,
+        )
+        .filter(Q(lease_until__isnull=True) | Q(lease_until__gt=Now()))
+        .exists()
+    )
+
+
+def link_run(chain: Chain, ticket: Ticket, session_id: uuid.UUID | None, request_id: str) -> TaskWriteOutcome:
+    """Name the run that works this grant, where none is named yet: a hand-over delivered twice starts once."""
+    return link_runs([RunLink(chain, ticket, session_id, request_id)])[0]
+
+
+@engine_transaction
+def link_runs(links: Sequence[RunLink]) -> list[TaskWriteOutcome]:
+    """`link_run` for many grants in one transaction; the answers stand in the order of the links."""
+    locked = rows.lock(link.ticket.task_key for link in links)
+    refused = [_refuse_link(link.ticket, locked) for link in links]
+    free = [link for link, refusal in zip(links, refused, strict=True) if refusal is None]
+    landed = rows.write_many([rows.Write(locked[k.ticket.task_key], {"run": _run(k)}, fenced=True) for k in free])
+    linked = [link for link in free if link.ticket.task_key in landed]
+    _note_sessions(linked)
+    record_all(
+        Entry(
+            "task.run_linked",
+            link.chain,
+            board_id=link.ticket.board_id,
+            task_key=link.ticket.task_key,
+            attempt=link.ticket.attempt,
+        )
+        for link in linked
+    )
+    return [refusal or _linked(link, landed) for link, refusal in zip(links, refused, strict=True)]
+
+
+def _refuse_link(ticket: Ticket, locked: rows.Locked) -> TaskWriteOutcome | None:
+    task = locked.get(ticket.task_key)
+    if task is None or not decisions.names_row(ticket, task):
+        return TaskWriteOutcome(Recorded.DECLINED, task.status if task else "", Reason.NOT_MY_TASK)
+    if not decisions.owns_row(ticket, task, locked.now):
+        return TaskWriteOutcome(Recorded.DECLINED, task.status, Reason.LOST_CLAIM)
+    if task.run is not None:
+        return TaskWriteOutcome(Recorded.DECLINED, task.status, Reason.DISALLOWED, "This run was started already.")
+    return None
+
+
+def _run(link: RunLink) -> dict[str, Any]:
+    session = str(link.session_id or "")
+    return {"session_id": session, "request_id": link.request_id, "attempt": link.ticket.attempt}
+
+
+def _note_sessions(links: Sequence[RunLink]) -> None:
+    if not links:
+        return
+    taking(Rank.ATTEMPT)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """update boards_attempt a set session_id = v.session
+                 from unnest(%s::bigint[], %s::uuid[]) as v(pk, session) where a.id = v.pk""",
+            [[link.ticket.attempt_key for link in links], [link.session_id for link in links]],
+        )
+
+
+def _linked(link: RunLink, landed: set[int]) -> TaskWriteOutcome:
+    if link.ticket.task_key in landed:
+        return TaskWriteOutcome(Recorded.RECORDED, Status.IN_PROGRESS)
+    return TaskWriteOutcome(Recorded.DECLINED, Status.IN_PROGRESS, Reason.LOST_CLAIM)
+
+
+@engine_transaction
+def claim_for_person(chain: Chain, task: Task | int) -> Claimed:
+    """Start a task that is assigned to the person; their claim carries no lease, and the server keeps the ticket."""
+    row, now = rows.lock_one(task)
+    policy.require(chain, "tasks.claim", row.board.space_id)
+    entry = row.board.roster.filter(name=row.assignee, kind=RosterEntry.Kind.PERSON, user=chain.user_id).first()
+    if entry is None:
+        raise errors.Forbidden("This task is assigned to somebody else.")
+    if row.status != Status.PENDING or not decisions.is_claimable(row, now):
+        raise errors.IllegalTaskTransition(row.public_id, row.status, Status.IN_PROGRESS, "This task cannot start yet.")
+    claimed_by = {"user": chain.user_id}
+    changes: dict[str, Any] = {
+        "status": Status.IN_PROGRESS,
+        "grant_no": row.grant_no + 1,
+        "attempts": row.attempts + 1,
+    }
+    changes |= {"claimed_by": claimed_by, "run": None, "status_note": "", "not_before": None}
+    changes |= {"started_at": row.started_at or rows.NOW}
+    if not rows.write(row, changes):
+        raise errors.IllegalTaskTransition(row.public_id, row.status, Status.IN_PROGRESS)
+    attempts = _open_attempts([row], claimed_by)
+    record_all(
+        [
+            Entry(
+                "task.claimed",
+                chain,
+                board_id=row.board_id,
+                task_key=row.pk,
+                run_id=aftermath.run_of(row),
+                from_status=Status.PENDING,
+                to_status=Status.IN_PROGRESS,
+                attempt=row.attempts,
+            )
+        ]
+    )
+    return Claimed(row, mint(row, attempts[row.pk]))
+
+
+def person_ticket(chain: Chain, task: Task) -> Ticket | None:
+    """The ticket that the server keeps for the person who works the task; None for anybody else."""
+    if task.status != Status.IN_PROGRESS or (task.claimed_by or {}).get("user") != chain.user_id or not chain.user_id:
+        return None
+    attempt_key = Attempt.objects.filter(task=task, ended_at__isnull=True).values_list("pk", flat=True).first()
+    return mint(task, attempt_key) if attempt_key else None
+
+
+def wake(board_id: int) -> None:
+    """Tell the drains of a board that something may be claimable."""
+    live_notices.changed(board_id)

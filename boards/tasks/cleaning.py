@@ -1,0 +1,138 @@
+"""Cleans and checks what callers and workers store; pure (spec: 01 section 1, last paragraph, and faults 22-24).
+
+Encoding is never a reason to refuse: NUL bytes and lone surrogates are replaced. Size is: a caller is refused, a
+worker's report is cut with a visible note.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import unicodedata
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, Final
+
+from boards.errors import InvalidInput
+from boards.stored_text import clean_json_text, clean_text
+
+MAX_GOAL: Final = 200_000
+MAX_TEXT: Final = 1_000_000
+MAX_JSON: Final = 1_048_576
+MAX_OUTPUT: Final = 1_048_576
+MAX_LINE: Final = 65_536
+MAX_TITLE: Final = 200
+MAX_LABELS: Final = 50
+RESERVED_PREFIXES: Final = ("orchestra:", "notice_undeliverable:")
+
+_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._~-]{0,199}")
+_INVISIBLE = {"Cf", "Cc", "Zs", "Zl", "Zp"}
+_BLANK_LETTERS = "\u3164\u115f\u1160\uffa0\u2800"  # letters by category that show nothing
+
+
+def is_blank(value: str) -> bool:
+    """Whether nothing of it can be seen: white space, zero-width and other invisible characters only."""
+    return all(unicodedata.category(c) in _INVISIBLE or c in _BLANK_LETTERS for c in value)
+
+
+def clean_json(value: Any, field: str) -> Any:
+    """The value as JSON stores it; refuses what does not survive JSON, or is too large."""
+    try:
+        text = clean_json_text(value)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidInput(f"{field} must be plain JSON: {error}.", field=field) from None
+    if len(text.encode()) > MAX_JSON:
+        raise InvalidInput(f"{field} is larger than 1 MiB. Put large things into a file and name it.", field=field)
+    return json.loads(text)
+
+
+def report_json(value: Any) -> Any:
+    """What a worker hands in: cleaned, and over the limit cut to a text that says so (never refused)."""
+    try:
+        text = clean_json_text(value)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidInput(f"output must be plain JSON: {error}.", field="output") from None
+    if len(text) > MAX_OUTPUT:
+        return {"text": text[:MAX_OUTPUT] + "…", "note": "Cut at 1 MiB.", "cut": True}
+    return json.loads(text)
+
+
+def report_line(value: str) -> str:
+    """One transcript line: cleaned, and cut at 64 KiB with a visible note."""
+    if len(value) > MAX_LINE:
+        value = value[:MAX_LINE] + " … [cut at 64 KiB]"
+    return clean_text(value)
+
+
+def goal_hash(goal: str) -> str:
+    """md5 of the goal with case and spacing ignored."""
+    return hashlib.md5(" ".join(goal.casefold().split()).encode(), usedforsecurity=False).hexdigest()
+
+
+def checked_goal(value: object) -> str:
+    return required_text(value, "goal", MAX_GOAL)
+
+
+def required_text(value: object, field: str, limit: int) -> str:
+    text = checked_text(value, field, limit)
+    if is_blank(text):
+        raise InvalidInput(f"{field} must not be blank.", field=field)
+    return text
+
+
+def checked_text(value: object, field: str, limit: int = MAX_TEXT) -> str:
+    if not isinstance(value, str):
+        raise InvalidInput(f"{field} must be text.", field=field)
+    if len(value) > limit:
+        raise InvalidInput(f"{field} is longer than {limit:,} characters. Shorten it.", field=field)
+    return clean_text(value)
+
+
+def checked_title(value: object) -> str:
+    text = checked_text(value, "title", MAX_TITLE)
+    if text and is_blank(text):
+        raise InvalidInput("title looks blank. Leave it out, or write something that can be seen.", field="title")
+    return text.strip()
+
+
+def checked_id(value: object) -> str:
+    if not isinstance(value, str) or not _ID.fullmatch(value):
+        raise InvalidInput(
+            "id must be 1 to 200 letters, digits or . _ ~ - characters, and start with a letter or digit.",
+            field="id",
+        )
+    return value
+
+
+def checked_labels(value: object) -> list[str]:
+    if isinstance(value, str) or not isinstance(value, Sequence) or len(value) > MAX_LABELS:
+        raise InvalidInput(f"labels must be a list of at most {MAX_LABELS} texts.", field="labels")
+    return list(dict.fromkeys(required_text(label, "labels", 100).strip() for label in value))
+
+
+def checked_object(value: object, field: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise InvalidInput(f"{field} must be a JSON object, such as {{}}.", field=field)
+    cleaned: dict[str, Any] = clean_json(value, field)
+    return cleaned
+
+
+def checked_metadata(value: object) -> dict[str, Any]:
+    metadata = checked_object(value, "metadata")
+    taken = [key for key in metadata if key.startswith(RESERVED_PREFIXES)]
+    if taken:
+        raise InvalidInput(f"metadata keys such as {taken[0]!r} belong to the system.", field="metadata")
+    return metadata
+
+
+def checked_int(value: object, field: str, low: int, high: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+        raise InvalidInput(f"{field} must be a whole number from {low} to {high}.", field=field)
+    return value
+
+
+def checked_moment(value: object, field: str) -> datetime | None:
+    if value is None or (isinstance(value, datetime) and value.tzinfo is not None):
+        return value
+    raise InvalidInput(f"{field} must be a time with its offset.", field=field)

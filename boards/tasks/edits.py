@@ -1,0 +1,265 @@
+"""Edits by filers and members, steers, and the field writes for code and operators (spec: 01 sections 2.5 and 4).
+
+The rule of each field is checked as part of the write: a task that starts between a read and the write is refused,
+not edited. The table drives the form on the page and the error's text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, Literal
+
+from boards import errors, policy
+from boards.actors import Chain
+from boards.event_log import Entry, record
+from boards.locks import engine_transaction, lock_board
+from boards.models import Board, Task, TaskDep
+from boards.states import TERMINAL, Status
+from boards.tasks import aftermath, cleaning, rows
+from boards.tasks.types import Reason, Recorded, TaskWriteOutcome
+
+Rule = Literal["before_start", "until_finished"]
+
+TASK_FIELD_RULES: Final[Mapping[str, Rule]] = {
+    "goal": "before_start",
+    "title": "before_start",
+    "context": "before_start",
+    "input": "before_start",
+    "deps": "before_start",
+    "priority": "before_start",
+    "labels": "before_start",
+    "metadata": "before_start",
+    "assignee": "before_start",
+    "max_attempts": "before_start",
+    "checker": "before_start",
+    "due_at": "until_finished",
+}
+MAX_STEERS: Final = 50
+
+_CHECKS: Final[Mapping[str, Callable[[Any], Any]]] = {
+    "goal": cleaning.checked_goal,
+    "title": cleaning.checked_title,
+    "context": lambda value: cleaning.checked_text(value, "context"),
+    "input": lambda value: cleaning.checked_object(value, "input"),
+    "labels": cleaning.checked_labels,
+    "metadata": cleaning.checked_metadata,
+    "priority": lambda value: cleaning.checked_int(value, "priority", -1_000_000, 1_000_000),
+    "assignee": lambda value: cleaning.checked_text(value, "assignee", 100),
+    "checker": lambda value: cleaning.checked_text(value, "checker", 100) or "none",
+    "max_attempts": lambda value: None if value is None else cleaning.checked_int(value, "max_attempts", 1, 1_000_000),
+    "due_at": lambda value: cleaning.checked_moment(value, "due_at"),
+}
+
+
+def has_started(task: Task) -> bool:
+    """Whether it was ever claimed."""
+    return task.started_at is not None
+
+
+def locked_fields(task: Task, fields: Iterable[str]) -> list[str]:
+    """Those of `fields` that may not be edited now."""
+    if task.status in TERMINAL:
+        return list(fields)
+    return [name for name in fields if TASK_FIELD_RULES.get(name) == "before_start" and has_started(task)]
+
+
+@engine_transaction
+def update_task(chain: Chain, task: Task | int, **fields: Any) -> TaskWriteOutcome:
+    """Edit named fields (flat). `labels` and `deps` replace, `metadata` merges; None in metadata removes the key.
+
+    Raises TaskFinished, FieldLocked, NothingToUpdate, InvalidInput, UnknownAssignee, DependencyLoop and its kin.
+    """
+    if not fields:
+        raise errors.NothingToUpdate
+    if unknown := sorted(set(fields) - set(TASK_FIELD_RULES)):
+        raise errors.InvalidInput(f"{unknown[0]} cannot be edited.", field=unknown[0])
+    deps = fields.pop("deps", None)
+    changes = {name: _CHECKS[name](value) for name, value in fields.items()}
+    if deps is not None:
+        board_id = Task.objects.filter(pk=_key(task)).values_list("board_id", flat=True).first()
+        if board_id is not None:
+            lock_board(board_id)
+    names = [*changes, *(["deps"] if deps is not None else [])]
+    dependencies = _lock_with_dependencies(task, deps) if deps is not None else None
+    row, _ = rows.lock_one(task)
+    _require(chain, row, "tasks.edit")
+    _refuse_locked(row, names)
+    _check_names(row.board, changes, row)
+    if dependencies is not None:
+        changes |= _replace_deps(row, dependencies)
+    if "metadata" in changes:
+        merged = {**row.metadata, **changes["metadata"]}
+        changes["metadata"] = {name: value for name, value in merged.items() if value is not None}
+    if "goal" in changes:
+        changes["goal_hash"] = cleaning.goal_hash(changes["goal"])
+    if all(getattr(row, name) == value for name, value in changes.items()) and dependencies is None:
+        return TaskWriteOutcome(Recorded.UNCHANGED, row.status)
+    return _write(chain, row, changes, "task.edited", {"fields": names})
+
+
+def _refuse_locked(row: Task, names: list[str]) -> None:
+    if row.status in TERMINAL:
+        raise errors.TaskFinished
+    if locked := locked_fields(row, names):
+        label = Status(row.status).label
+        raise errors.FieldLocked(
+            f"{', '.join(locked)} cannot be changed: the task was started and is {label}. Send it a message instead.",
+            fields=locked,
+        )
+
+
+def _check_names(board: Board, changes: Mapping[str, Any], row: Task) -> None:
+    assignee, checker = changes.get("assignee", row.assignee), changes.get("checker", row.checker)
+    roster = set(board.roster.values_list("name", flat=True))
+    if "assignee" in changes and assignee and assignee not in roster:
+        raise errors.UnknownAssignee(f"“{assignee}” is not on the roster of {board.name}.", field="assignee")
+    if "checker" in changes and checker not in {"none", "person", *roster}:
+        raise errors.UnknownAssignee(f"“{checker}” is not on the roster of {board.name}.", field="checker")
+    if checker == assignee and assignee:
+        raise errors.InvalidInput("checker must be somebody other than the assignee.", field="checker")
+
+
+def _lock_with_dependencies(task: Task | int, names: Any) -> list[Task]:
+    """The new dependencies, locked together with the row in key order, their status read after the lock."""
+    if isinstance(names, str):
+        raise errors.InvalidInput("deps must be a list of task ids.", field="deps")
+    wanted = [cleaning.checked_id(name) for name in dict.fromkeys(names)]
+    board_id = Task.objects.filter(pk=_key(task)).values_list("board_id", flat=True).first()
+    found = dict(Task.objects.filter(board=board_id, public_id__in=wanted).values_list("public_id", "pk"))
+    if missing := [name for name in wanted if name not in found]:
+        raise errors.DependencyNotOnBoard(f"The dependency {missing[0]} is not on this board.", id=missing[0])
+    locked = rows.lock([_key(task), *found.values()])
+    return [locked[key] for key in found.values()]
+
+
+def _replace_deps(row: Task, dependencies: list[Task]) -> dict[str, Any]:
+    for dependency in dependencies:
+        if dependency.status in {Status.ERRORED, Status.CANCELLED}:
+            raise errors.DependencyEnded(f"The dependency {dependency.public_id} is {Status(dependency.status).label}.")
+    _refuse_loop(row, dependencies)
+    TaskDep.objects.filter(dependent=row.pk).delete()
+    TaskDep.objects.bulk_create(TaskDep(dependent=row, dependency=dependency) for dependency in dependencies)
+    return {"unmet_deps": sum(dependency.status != Status.COMPLETED for dependency in dependencies)}
+
+
+def _refuse_loop(row: Task, dependencies: list[Task]) -> None:
+    """Walk up from the new dependencies; meeting the row closes a loop, refused with its path."""
+    frontier = {d.pk: [row.public_id, d.public_id] for d in dependencies}
+    seen = set(frontier)
+    while frontier:
+        if row.pk in frontier:
+            raise errors.DependencyLoop(f"These dependencies form a loop: {' → '.join(frontier[row.pk])}.")
+        edges = TaskDep.objects.filter(dependent__in=frontier).values_list(
+            "dependent", "dependency", "dependency__public_id"
+        )
+        nearer = {}
+        for dependent, dependency, name in edges:
+            if dependency == row.pk or dependency not in seen:
+                nearer[dependency] = [*frontier[dependent], name]
+        seen |= set(nearer)
+        frontier = nearer
+
+
+@engine_transaction
+def steer(chain: Chain, task: Task | int, message: str) -> TaskWriteOutcome:
+    """Send a message to a task: the running worker reads it at its next look, or else the next attempt."""
+    text = cleaning.required_text(message, "message", 20_000)
+    row, now = rows.lock_one(task)
+    _require(chain, row, "tasks.steer")
+    if row.status in TERMINAL:
+        raise errors.TaskFinished
+    if len(row.steers) >= MAX_STEERS:
+        raise errors.SteerLimit
+    steers = [*row.steers, {"n": len(row.steers) + 1, "text": text, "by": chain.name, "at": now.isoformat()}]
+    return _write(chain, row, {"steers": steers}, "task.steered", {"text": text[:500]})
+
+
+def set_assignee(chain: Chain, task: Task | int, assignee: str) -> TaskWriteOutcome:
+    """Re-route a live task; declines on a terminal row, and on a dispatching board while an attempt holds it."""
+    return _field_write(chain, task, "task.assignee_changed", lambda row: {"assignee": assignee}, live_only=True)
+
+
+def set_priority(chain: Chain, task: Task | int, priority: int) -> TaskWriteOutcome:
+    checked = cleaning.checked_int(priority, "priority", -1_000_000, 1_000_000)
+    return _field_write(chain, task, "task.priority_changed", lambda row: {"priority": checked})
+
+
+def add_label(chain: Chain, task: Task | int, label: str) -> TaskWriteOutcome:
+    return _field_write(
+        chain,
+        task,
+        "task.labels_changed",
+        lambda row: {"labels": cleaning.checked_labels([*row.labels, label])},
+    )
+
+
+def remove_label(chain: Chain, task: Task | int, label: str) -> TaskWriteOutcome:
+    return _field_write(
+        chain,
+        task,
+        "task.labels_changed",
+        lambda row: {"labels": [each for each in row.labels if each != label]},
+    )
+
+
+def patch_metadata(chain: Chain, task: Task | int, patch: dict[str, Any]) -> TaskWriteOutcome:
+    """Merge into the metadata; always recorded, even where it changes nothing. None removes a key."""
+    checked = cleaning.checked_metadata(patch)
+
+    def merged(row: Task) -> dict[str, Any]:
+        return {"metadata": {k: v for k, v in {**row.metadata, **checked}.items() if v is not None}}
+
+    return _field_write(chain, task, "task.metadata_changed", merged, always=True)
+
+
+@engine_transaction
+def _field_write(
+    chain: Chain,
+    task: Task | int,
+    kind: str,
+    changes_for: Callable[[Task], dict[str, Any]],
+    *,
+    live_only: bool = False,
+    always: bool = False,
+) -> TaskWriteOutcome:
+    row, _ = rows.lock_one(task)
+    _require(chain, row, "tasks.edit")
+    changes = changes_for(row)
+    if live_only:
+        if row.board.mode == Board.Mode.DELEGATION and row.status == Status.IN_PROGRESS:
+            return TaskWriteOutcome(Recorded.DECLINED, row.status, Reason.IMMUTABLE_ASSIGNEE)
+        if row.status in TERMINAL:
+            return TaskWriteOutcome(Recorded.DECLINED, row.status, Reason.TERMINAL)
+        _check_names(row.board, changes, row)
+    if not always and all(getattr(row, name) == value for name, value in changes.items()):
+        return TaskWriteOutcome(Recorded.UNCHANGED, row.status)
+    return _write(chain, row, changes, kind, {})
+
+
+def _write(chain: Chain, row: Task, changes: dict[str, Any], kind: str, data: dict[str, Any]) -> TaskWriteOutcome:
+    if not rows.write(row, changes):
+        raise errors.Refusal("The task changed meanwhile. Try again.")
+    record(
+        Entry(
+            kind,
+            chain,
+            board_id=row.board_id,
+            task_key=row.pk,
+            run_id=aftermath.run_of(row),
+            from_status=row.status,
+            to_status=row.status,
+            attempt=row.attempts,
+            data=data,
+        )
+    )
+    return TaskWriteOutcome(Recorded.RECORDED, row.status)
+
+
+def _require(chain: Chain, row: Task, action: str) -> None:
+    if row.board.space_id != chain.space_id:
+        raise errors.TaskNotFound
+    policy.require(chain, action, row.board.space_id)
+
+
+def _key(task: Task | int) -> int:
+    return task.pk if isinstance(task, Task) else task

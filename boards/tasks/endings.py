@@ -1,0 +1,298 @@
+"""How work ends: complete, fail, cancel, skip, hand back, accept, send back, reclaim, abandon (spec: 01 section 2).
+
+One path for all: take the retry budget, lock the rows and their dependents in order, decide, write each row guarded,
+count the dependents down in a statement of its own, then attempts, holds, debts and events. Many endings settle in
+one transaction.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.db import connection
+
+from boards.actors import Chain
+from boards.errors import TaskNotFound
+from boards.event_log import Entry, record_all
+from boards.locks import Rank, engine_transaction, taking
+from boards.models import Attempt, Board, Task
+from boards.states import Status, Verb
+from boards.stored_text import clean_text
+from boards.tasks import aftermath, budgets, decisions, rows
+from boards.tasks.cleaning import report_json
+from boards.tasks.decisions import Options
+from boards.tasks.types import Reason, Recorded, TaskWriteOutcome
+
+FIRST_BACKOFF_MS = 2_000
+LONGEST_BACKOFF_MS = 300_000
+_CLEARED = {
+    "lease_until": None,
+    "lease_duration_ms": None,
+    "claimed_by": None,
+    "kept_open_by": "",
+    "resume_ready_at": None,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Settlement:
+    """One ending that is asked for. `for_good`: no try is used even where one is left."""
+
+    verb: Verb
+    chain: Chain
+    task_key: int
+    options: Options = field(default_factory=Options)
+    output: Any = None
+    text: str = ""  # the error, the reason, or the checker's words
+    for_good: bool = False
+    via: str = ""
+    cause: str = ""
+    cancel_filed: bool = False
+    receipt: str = ""
+    metadata: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Ended:
+    """One ending that landed, with what the rest of the transaction has to know about the row before it."""
+
+    settlement: Settlement
+    task: Task
+    was: str
+    ending: str  # of the attempt; "" where none was open
+    claimed_by: dict[str, Any] | None
+    was_suspended: bool
+
+
+@engine_transaction
+def settle_many(settlements: Sequence[Settlement]) -> list[TaskWriteOutcome]:
+    """End many rows in one transaction; the answers stand in the order of the settlements.
+
+    Raises IllegalTaskTransition (and writes nothing) where one is refused and nothing softens it.
+    """
+    budget = _Budget(settlements)
+    locked = rows.lock([s.task_key for s in settlements], with_dependents=True)
+    planned = [_plan(s, locked, budget) for s in settlements]
+    budget.give_back_unused()
+    landed = rows.write_many([plan.write for plan in planned if isinstance(plan, _Plan)])
+    outcomes = [_outcome(plan, landed) for plan in planned]
+    ended = [plan.ended for plan in planned if isinstance(plan, _Plan) and plan.ended.task.pk in landed]
+    aftermath.count_down([e.task.pk for e in ended if e.task.status == Status.COMPLETED])
+    _close_attempts(ended)
+    aftermath.discard_holds(ended)
+    for one in ended:
+        aftermath.owe(one)
+    record_all(_event(one) for one in ended)
+    return outcomes
+
+
+def settle(settlement: Settlement) -> TaskWriteOutcome:
+    return settle_many([settlement])[0]
+
+
+class _Budget:
+    """Retries taken before any task row is locked, for failures that look soft; what is not used goes back."""
+
+    def __init__(self, settlements: Sequence[Settlement]) -> None:
+        self._granted: dict[int, bool] = {}
+        self._boards: dict[int, tuple[Board, str]] = {}
+        keys = [s.task_key for s in settlements if s.verb is Verb.FAIL and not s.for_good]
+        if not keys:
+            return
+        for task in Task.objects.filter(pk__in=keys).select_related("board").order_by("board_id", "pk"):
+            if decisions.failure_is_soft(task):
+                self._granted[task.pk] = budgets.grant_retry(task.board, task.partition)
+                self._boards[task.pk] = (task.board, task.partition)
+
+    def use(self, task: Task) -> bool:
+        """Whether this failure was granted a retry; a row that was not foreseen is refused one."""
+        return self._granted.pop(task.pk, False)
+
+    def give_back_unused(self) -> None:
+        for key, granted in self._granted.items():
+            if granted:
+                budgets.take_back_retry(*self._boards[key])
+
+
+@dataclass(slots=True)
+class _Plan:
+    write: rows.Write
+    ended: Ended
+
+
+def _plan(settlement: Settlement, locked: rows.Locked, budget: _Budget) -> _Plan | TaskWriteOutcome:
+    """What to write for one settlement, or why nothing is."""
+    task = locked.get(settlement.task_key)
+    if task is None:
+        raise TaskNotFound
+    refusal = decisions.decline(task, settlement.verb, settlement.options, locked.now)
+    if refusal is not None:
+        return refusal
+    changes, ending = _changes(settlement, task, budget)
+    write = rows.Write(task, changes, settlement.options.claim is not None, settlement.receipt)
+    ending = ending if task.status == Status.IN_PROGRESS else ""
+    return _Plan(write, Ended(settlement, task, task.status, ending, task.claimed_by, decisions.suspended(task)))
+
+
+def _outcome(plan: _Plan | TaskWriteOutcome, landed: set[int]) -> TaskWriteOutcome:
+    if isinstance(plan, TaskWriteOutcome):
+        return plan
+    if plan.ended.task.pk in landed:
+        return TaskWriteOutcome(Recorded.RECORDED, plan.ended.task.status)
+    # Only the lease can have run out between the look and the write: the row itself is locked.
+    return TaskWriteOutcome(Recorded.DECLINED, plan.ended.was, Reason.LOST_CLAIM, "The lease ran out.")
+
+
+def _changes(settlement: Settlement, task: Task, budget: _Budget) -> tuple[dict[str, Any], str]:
+    """The named fields that this ending writes, and how the open attempt ended."""
+    text = clean_text(settlement.text)
+    match settlement.verb:
+        case Verb.COMPLETE:
+            return _complete(settlement, task)
+        case Verb.FAIL:
+            return _fail(settlement, task, text, budget)
+        case Verb.ACCEPT:
+            return {"status": Status.COMPLETED, "completed_at": rows.NOW}, ""
+        case Verb.SEND_BACK:
+            return _send_back(task, text)
+        case Verb.HAND_BACK:
+            return {**_CLEARED, "status": Status.PENDING}, Attempt.Ending.HANDED_BACK
+        case Verb.RECLAIM:
+            return {**_CLEARED, "status": Status.PENDING}, Attempt.Ending.RECLAIMED
+        case Verb.ABANDON:
+            error = f"Task {task.public_id} lost its worker {task.abandonments + 1} times and is not handed out again."
+            return _errored(task, error), Attempt.Ending.ABANDONED
+        case Verb.CANCEL | Verb.SKIP:
+            changes = {**_CLEARED, "status": Status.CANCELLED, "completed_at": rows.NOW, "error": text}
+            metadata = {**task.metadata, **settlement.metadata}
+            return {
+                **changes,
+                "cancelled_via": settlement.via,
+                "metadata": metadata,
+            }, Attempt.Ending.CANCELLED
+    raise AssertionError(f"{settlement.verb} ends nothing.")
+
+
+def _complete(settlement: Settlement, task: Task) -> tuple[dict[str, Any], str]:
+    to = decisions.completes_to(task)
+    done = to == Status.COMPLETED
+    changes = {
+        **_CLEARED,
+        "status": to,
+        "output": report_json(settlement.output),
+        "output_is_checkpoint": False,
+    }
+    changes |= {"error": "", "completed_at": rows.NOW if done else None}
+    return changes, Attempt.Ending.COMPLETED if done else Attempt.Ending.HANDED_IN
+
+
+def _fail(settlement: Settlement, task: Task, error: str, budget: _Budget) -> tuple[dict[str, Any], str]:
+    if settlement.for_good or not decisions.failure_is_soft(task):
+        return {**_errored(task, error), "failures": task.failures + 1}, Attempt.Ending.FAILED
+    ledger = task.retry_ledger or {"granted": 0, "denied_by_budget": False}
+    if not budget.use(task):
+        limit = task.board.max_total_retries
+        error = f"{error}\nNot tried again: the board's limit of {limit} retries is spent."
+        ledger = {**ledger, "denied_by_budget": True}
+        changes = {**_errored(task, error), "failures": task.failures + 1, "retry_ledger": ledger}
+        return changes, Attempt.Ending.FAILED
+    ledger = {**ledger, "granted": ledger["granted"] + 1}
+    changes = {**_CLEARED, "status": Status.PENDING, "error": "", "feedback": error, "retry_ledger": ledger}
+    wait = _backoff(task.board.retry_backoff_ms, ledger["granted"])
+    changes |= {"failures": task.failures + 1, "not_before": rows.Clock(wait) if wait else None}
+    return changes, Attempt.Ending.FAILED
+
+
+def _errored(task: Task, error: str) -> dict[str, Any]:
+    return {**_CLEARED, "status": Status.ERRORED, "error": error, "completed_at": rows.NOW}
+
+
+def _backoff(first_ms: int, granted: int) -> float:
+    """Milliseconds: the board's wait before the first retry; later ones from 2 s, doubling to 5 min, with jitter."""
+    if granted <= 1:
+        return first_ms
+    span = min(FIRST_BACKOFF_MS * 2 ** (granted - 2), LONGEST_BACKOFF_MS)
+    return span * random.uniform(0.75, 1.25)  # noqa: S311 (jitter, not a secret)
+
+
+def _send_back(task: Task, words: str) -> tuple[dict[str, Any], str]:
+    if not task.board.send_back_spends_try:
+        return {"status": Status.PENDING, "feedback": words}, ""
+    failures = task.failures + 1
+    if task.max_attempts is not None and failures < task.max_attempts:
+        return {"status": Status.PENDING, "feedback": words, "failures": failures}, ""
+    return {**_errored(task, words), "feedback": words, "failures": failures}, ""
+
+
+def _close_attempts(ended: Sequence[Ended]) -> None:
+    taking(Rank.ATTEMPT)
+    closing = [one for one in ended if one.ending]
+    if not closing:
+        return
+    keys = [one.task.pk for one in closing]
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """update boards_attempt a
+                  set ended_at = statement_timestamp(), ending = v.ending, error = v.error, output = v.output::jsonb
+                 from unnest(%s::bigint[], %s::text[], %s::text[], %s::text[]) as v(task, ending, error, output)
+                where a.task_id = any(%s) and a.task_id = v.task and a.ended_at is null""",
+            [
+                keys,
+                [str(one.ending) for one in closing],
+                [_attempt_error(one) for one in closing],
+                [_attempt_output(one) for one in closing],
+                keys,
+            ],
+        )
+
+
+def _attempt_error(one: Ended) -> str:
+    failed = one.ending == Attempt.Ending.FAILED
+    return one.task.error or (one.task.feedback if failed else "") or clean_text(one.settlement.text)
+
+
+def _attempt_output(one: Ended) -> str | None:
+    handed_in = one.settlement.verb is Verb.COMPLETE and one.task.output is not None
+    return json.dumps(one.task.output) if handed_in else None
+
+
+_EVENT_KINDS = {
+    Verb.FAIL: "task.errored",
+    Verb.ABANDON: "task.errored",
+    Verb.HAND_BACK: "task.handed_back",
+    Verb.RECLAIM: "task.reclaimed",
+    Verb.CANCEL: "task.cancelled",
+    Verb.SKIP: "task.skipped",
+    Verb.ACCEPT: "task.checked",
+    Verb.SEND_BACK: "task.checked",
+}
+
+
+def _event(one: Ended) -> Entry:
+    task, settlement = one.task, one.settlement
+    data: dict[str, Any] = {"text": settlement.text[:2000]} if settlement.text else {}
+    if settlement.verb in {Verb.ACCEPT, Verb.SEND_BACK}:
+        data["verdict"] = "accepted" if settlement.verb is Verb.ACCEPT else "sent back"
+    if settlement.verb is Verb.FAIL and task.status == Status.PENDING:
+        data["will_retry"] = True
+    if settlement.verb is Verb.ABANDON:
+        data["text"] = task.error
+    kind = _EVENT_KINDS.get(settlement.verb, "task.completed")
+    if settlement.verb is Verb.COMPLETE and task.status == Status.NEEDS_CHECK:
+        kind = "task.handed_in"
+    return Entry(
+        kind=kind,
+        chain=settlement.chain,
+        board_id=task.board_id,
+        task_key=task.pk,
+        run_id=aftermath.run_of(task),
+        cause=settlement.cause or settlement.via,
+        from_status=one.was,
+        to_status=task.status,
+        attempt=task.attempts,
+        data=data,
+    )

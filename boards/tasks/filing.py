@@ -1,0 +1,373 @@
+"""Filing: checks before and as part of the write; a refused filing writes nothing (spec: 01 section 3).
+
+Order of the refusals: board, task, assignee, then caps. Lock order: idempotency row, advisory lock of the goal,
+counter row, dependencies FOR SHARE by key. A batch is all or nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from django.db import IntegrityError, connection, transaction
+
+from boards import errors, policy
+from boards.actors import Chain
+from boards.event_log import Entry, record_all
+from boards.locks import Rank, engine_transaction, sorted_keys, taking
+from boards.models import Board, Hold, IdempotencyKey, Session, Task, TaskDep, Visit
+from boards.states import LIVE, HoldKind, Status
+from boards.tasks import budgets, cleaning
+from boards.tasks.types import Filing, HoldFiling
+
+MAX_BATCH = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """Where a filing comes from: the visit of a flow run, the task whose turn files it, the session it is filed in."""
+
+    visit: Visit | None = None
+    filed_by_task: Task | None = None
+    session_id: uuid.UUID | None = None
+    allow_same: bool = False
+    idempotency_key: str = ""
+
+
+def file_task(
+    chain: Chain,
+    board: Board,
+    filing: Filing | None = None,
+    *,
+    visit: Visit | None = None,
+    filed_by_task: Task | None = None,
+    session_id: uuid.UUID | None = None,
+    allow_same: bool = False,
+    idempotency_key: str = "",
+    **fields: Any,
+) -> Task:
+    """File one task. Raises a Refusal with one of the codes of 01 section 3; nothing is written then."""
+    context = Context(visit, filed_by_task, session_id, allow_same, idempotency_key)
+    return _file(chain, board, [filing or Filing(**fields)], context)[0]
+
+
+def file_tasks(
+    chain: Chain,
+    board: Board,
+    filings: Sequence[Filing],
+    *,
+    visit: Visit | None = None,
+    filed_by_task: Task | None = None,
+    session_id: uuid.UUID | None = None,
+    allow_same: bool = False,
+    idempotency_key: str = "",
+) -> list[Task]:
+    """File up to 1,000 tasks, all or nothing; dependencies may name ids of the same batch."""
+    return _file(chain, board, filings, Context(visit, filed_by_task, session_id, allow_same, idempotency_key))
+
+
+def _file(chain: Chain, board: Board, filings: Sequence[Filing], context: Context) -> list[Task]:
+    if board.space_id != chain.space_id:
+        raise errors.BoardNotFound
+    policy.require(chain, "tasks.file", board.space_id)
+    if not 1 <= len(filings) <= MAX_BATCH:
+        raise errors.InvalidInput(f"File 1 to {MAX_BATCH:,} tasks at once.")
+    checked = [_checked(filing, board) for filing in filings]
+    _check_assignees(board, checked)
+    return _write(chain, board, checked, context)
+
+
+def _checked(filing: Filing, board: Board) -> Filing:
+    c = cleaning
+    checker = filing.checker or board.checker
+    if checker != "none" and checker == filing.assignee:
+        raise errors.InvalidInput("checker must be somebody other than the assignee.", field="checker")
+    return replace(
+        filing,
+        goal=c.checked_goal(filing.goal),
+        id=c.checked_id(filing.id) if filing.id else "",
+        title=c.checked_title(filing.title),
+        context=c.checked_text(filing.context, "context"),
+        input=c.checked_object(filing.input, "input"),
+        labels=c.checked_labels(filing.labels),
+        metadata=c.checked_metadata(filing.metadata),
+        priority=c.checked_int(filing.priority, "priority", -1_000_000, 1_000_000),
+        due_at=c.checked_moment(filing.due_at, "due_at"),
+        deps=[c.checked_id(dep) for dep in dict.fromkeys(filing.deps)],
+        assignee=c.checked_text(filing.assignee, "assignee", 100),
+        max_attempts=None
+        if filing.max_attempts is None
+        else c.checked_int(filing.max_attempts, "max_attempts", 1, 1_000_000),
+        checker=c.checked_text(checker, "checker", 100),
+        holds=[_checked_hold(hold) for hold in filing.holds],
+    )
+
+
+def _checked_hold(hold: HoldFiling) -> HoldFiling:
+    if hold.kind not in {HoldKind.QUESTION, HoldKind.CONFIRM}:
+        raise errors.InvalidInput("holds of a filing are questions or confirms.", field="holds")
+    options = list(hold.options)
+    if hold.kind == HoldKind.QUESTION and options and not 2 <= len(options) <= 6:
+        raise errors.InvalidInput("a question offers 2 to 6 options, or none.", field="holds")
+    return replace(hold, prompt=cleaning.required_text(hold.prompt, "holds", 10_000), options=options)
+
+
+def _check_assignees(board: Board, filings: Sequence[Filing]) -> None:
+    names = list(board.roster.values_list("name", flat=True))
+    for filing in filings:
+        for name, field in ((filing.assignee, "assignee"), (filing.checker, "checker")):
+            if name and name not in names and not (field == "checker" and name in {"none", "person"}):
+                known = ", ".join(names) or "nobody yet"
+                raise errors.UnknownAssignee(
+                    f"“{name}” is not on the roster of {board.name}. There is {known}.", field=field
+                )
+
+
+@engine_transaction
+def _write(chain: Chain, board: Board, filings: Sequence[Filing], context: Context) -> list[Task]:
+    stored = _idempotency_row(chain, board, filings, context)
+    if stored is not None and stored.result is not None:
+        return _stored_result(board, stored)
+    _check_parent(context)
+    _check_not_open(board, filings, context)
+    first = budgets.take_ids(board, "", len(filings))
+    if first is None:
+        raise errors.TotalTaskCapExceeded
+    _check_enqueued(board, filings)
+    filings = _with_ids(board, filings, first)
+    dependencies = _lock_dependencies(board, filings)
+    tasks = _insert(chain, board, filings, context, dependencies)
+    if stored is not None:
+        IdempotencyKey.objects.filter(pk=stored.pk).update(result=[task.public_id for task in tasks])
+    return tasks
+
+
+def _idempotency_row(chain: Chain, board: Board, filings: Sequence[Filing], context: Context) -> IdempotencyKey | None:
+    """The row of this key, inserted first so that a twin waits; refused where it was used for another body."""
+    if not context.idempotency_key:
+        return None
+    taking(Rank.IDEMPOTENCY)
+    body = json.dumps([board.pk, [asdict(filing) for filing in filings]], default=str, sort_keys=True)
+    digest = hashlib.sha256(body.encode()).hexdigest()
+    row, made = IdempotencyKey.objects.get_or_create(
+        caller=f"{chain.hops[0].kind}:{chain.hops[0].id}",
+        verb="file",
+        key=context.idempotency_key[:200],
+        defaults={"body_hash": digest},
+    )
+    if not made and row.body_hash != digest:
+        raise errors.KeyReused
+    return row
+
+
+def _stored_result(board: Board, row: IdempotencyKey) -> list[Task]:
+    names: list[str] = row.result or []
+    found = {t.public_id: t for t in Task.objects.filter(board=board, partition="", public_id__in=names)}
+    return [found[name] for name in names if name in found]
+
+
+def _check_parent(context: Context) -> None:
+    parent = context.filed_by_task
+    if parent is not None and Task.objects.filter(pk=parent.pk, status=Status.CANCELLED).exists():
+        raise errors.ParentCancelled
+
+
+def _check_not_open(board: Board, filings: Sequence[Filing], context: Context) -> None:
+    """One open task a goal and assignee, unless the filer saw it and files anyway (or it is a flow's step)."""
+    if context.allow_same or context.visit is not None:
+        return
+    hashes = sorted({cleaning.goal_hash(filing.goal) for filing in filings})
+    taking(Rank.BOARD_ADVISORY)
+    with connection.cursor() as cursor:
+        for digest in hashes:
+            cursor.execute("select pg_advisory_xact_lock(%s, hashtext(%s))", [0x0B0B, f"{board.pk}:{digest}"])
+    open_twins = {
+        (task.goal_hash, task.assignee): task
+        for task in Task.objects.filter(board=board, goal_hash__in=hashes, status__in=sorted(LIVE))
+    }
+    for filing in filings:
+        twin = open_twins.get((cleaning.goal_hash(filing.goal), filing.assignee))
+        if twin is not None:
+            raise errors.AlreadyOpen(f"“{twin.label}” is open already with the same goal.", task_id=twin.public_id)
+
+
+def _check_enqueued(board: Board, filings: Sequence[Filing]) -> None:
+    if board.max_enqueued_tasks is None:
+        return
+    new = sum(not filing.held for filing in filings)
+    room = board.max_enqueued_tasks - new
+    pending = Task.objects.filter(board=board, partition="", status=Status.PENDING).values("pk")
+    if new and (room < 0 or pending[: room + 1].count() > room):
+        raise errors.EnqueuedTaskCapExceeded
+
+
+def _with_ids(board: Board, filings: Sequence[Filing], first: int) -> list[Filing]:
+    """Each filing with its id: the one chosen, else `t` and the board's running number, ascending within a batch."""
+    chosen = [filing.id for filing in filings if filing.id]
+    if len(set(chosen)) != len(chosen):
+        raise errors.TaskIdTaken("Two tasks of the batch have the same id.")
+    generated = {f"t{first + n}" for n in range(1, len(filings) + 1)}
+    taken = set(
+        Task.objects.filter(board=board, partition="", public_id__in=[*chosen, *generated]).values_list(
+            "public_id", flat=True
+        )
+    )
+    if twice := sorted(taken.intersection(chosen)):
+        raise errors.TaskIdTaken(f"A task with the id {twice[0]} exists on this board. Choose another id.", id=twice[0])
+    taken |= set(chosen)
+    numbered = []
+    for n, filing in enumerate(filings, first + 1):
+        fresh = f"t{n}" if f"t{n}" not in taken else f"t{n}-{uuid.uuid4().hex[:6]}"
+        numbered.append(filing if filing.id else replace(filing, id=fresh))
+    return numbered
+
+
+def _lock_dependencies(board: Board, filings: Sequence[Filing]) -> dict[str, Task]:
+    """Dependencies on the board, locked FOR SHARE in key order, their status read after the lock."""
+    ours = {filing.id: filing for filing in filings}
+    _refuse_loops(ours)
+    names = sorted({dep for filing in filings for dep in filing.deps if dep not in ours})
+    if not names:
+        return {}
+    taking(Rank.TASK)
+    found = dict(Task.objects.filter(board=board, partition="", public_id__in=names).values_list("public_id", "pk"))
+    if missing := [name for name in names if name not in found]:
+        raise errors.DependencyNotOnBoard(f"The dependency {missing[0]} is not on this board.", id=missing[0])
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "select 1 from boards_task where pk = any(%s) order by pk for share",
+            [sorted_keys(found.values())],
+        )
+    locked = {task.public_id: task for task in Task.objects.filter(pk__in=found.values())}
+    for name, task in locked.items():
+        if task.status in {Status.ERRORED, Status.CANCELLED}:
+            raise errors.DependencyEnded(
+                f"The dependency {name} is {Status(task.status).label} and this could never start. "
+                "Retry it first, or leave it out.",
+                id=name,
+            )
+    return locked
+
+
+def _refuse_loops(filings: Mapping[str, Filing]) -> None:
+    """Loops inside the batch; the filing of one task cannot close one, since nothing depends on it yet."""
+    done: set[str] = set()
+
+    def walk(name: str, path: tuple[str, ...]) -> None:
+        if name in path:
+            loop = " → ".join([*path[path.index(name) :], name])
+            raise errors.DependencyLoop(f"These dependencies form a loop: {loop}.")
+        if name in done or name not in filings:
+            return
+        for dep in filings[name].deps:
+            walk(dep, (*path, name))
+        done.add(name)
+
+    for name in filings:
+        walk(name, ())
+
+
+def _insert(
+    chain: Chain, board: Board, filings: Sequence[Filing], context: Context, dependencies: Mapping[str, Task]
+) -> list[Task]:
+    session_id = context.session_id or chain.session_id or _service_session(chain).pk
+    tasks = [_row(chain, board, filing, context, dependencies, session_id) for filing in filings]
+    try:
+        with transaction.atomic():
+            Task.objects.bulk_create(tasks)
+    except IntegrityError as error:
+        if "task_id_once_per_partition" not in str(error):
+            raise
+        raise errors.TaskIdTaken from None
+    by_id = {**dependencies, **{task.public_id: task for task in tasks}}
+    TaskDep.objects.bulk_create(
+        TaskDep(dependent=task, dependency=by_id[dep])
+        for task, filing in zip(tasks, filings, strict=True)
+        for dep in filing.deps
+    )
+    holds = [
+        _hold_row(chain, task, hold, n, session_id)
+        for task, filing in zip(tasks, filings, strict=True)
+        for n, hold in enumerate(filing.holds)
+    ]
+    Hold.objects.bulk_create(holds)
+    run_id = context.visit.run_id if context.visit else None
+    record_all(_filed(chain, task, run_id) for task in tasks)
+    record_all(_hold_opened(chain, hold, run_id) for hold in holds)
+    return tasks
+
+
+def _row(
+    chain: Chain,
+    board: Board,
+    filing: Filing,
+    context: Context,
+    dependencies: Mapping[str, Task],
+    session_id: uuid.UUID,
+) -> Task:
+    met = sum(dep in dependencies and dependencies[dep].status == Status.COMPLETED for dep in filing.deps)
+    return Task(
+        board=board,
+        public_id=filing.id,
+        goal=filing.goal,
+        goal_hash=cleaning.goal_hash(filing.goal),
+        title=filing.title,
+        context=filing.context,
+        input=filing.input,
+        labels=list(filing.labels),
+        metadata=filing.metadata,
+        priority=filing.priority,
+        due_at=filing.due_at,
+        assignee=filing.assignee,
+        checker=filing.checker,
+        max_attempts=filing.max_attempts,
+        status=Status.HELD if filing.held else Status.PENDING,
+        unmet_deps=len(filing.deps) - met,
+        open_holds=len(filing.holds),
+        visit=context.visit,
+        filed_by_task=context.filed_by_task,
+        filer_id=session_id,
+        created_by_id=chain.user_id,
+        filed_by=chain.name,
+    )
+
+
+def _hold_row(chain: Chain, task: Task, hold: HoldFiling, position: int, session_id: uuid.UUID) -> Hold:
+    return Hold(
+        board_id=task.board_id,
+        task=task,
+        attempt=0,
+        position=position,
+        source=Hold.Source.FILING,
+        kind=hold.kind,
+        dedup_key=f"filing:{position}",
+        prompt=hold.prompt,
+        title=cleaning.checked_title(hold.title),
+        context=cleaning.checked_text(hold.context, "holds"),
+        options=cleaning.clean_json(list(hold.options), "holds"),
+        due_at=hold.due_at,
+        default=hold.default,
+        asker=chain.name,
+        asker_session_id=session_id,
+    )
+
+
+def _service_session(chain: Chain) -> Session:
+    """The session that one of our own services files from in a space."""
+    session, _ = Session.objects.get_or_create(
+        space_id=chain.space_id, kind=Session.Kind.SERVICE, label=chain.acting.name, user=None
+    )
+    return session
+
+
+def _filed(chain: Chain, task: Task, run_id: int | None) -> Entry:
+    return Entry("task.filed", chain, board_id=task.board_id, task_key=task.pk, run_id=run_id, to_status=task.status)
+
+
+def _hold_opened(chain: Chain, hold: Hold, run_id: int | None) -> Entry:
+    data = {"hold": hold.pk, "kind": hold.kind, "prompt": hold.prompt[:500]}
+    return Entry("hold.opened", chain, board_id=hold.board_id, task_key=hold.task_id, run_id=run_id, data=data)

@@ -1,0 +1,216 @@
+"""Moves that end nothing: hold, release, retry, start anyway, and a board's pause (spec: 01 section 2)."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from boards import errors, policy
+from boards.actors import Chain
+from boards.debts import owing
+from boards.event_log import Entry, record
+from boards.locks import engine_transaction, lock_board
+from boards.models import Board, Task, TaskDep
+from boards.states import Status, Verb
+from boards.tasks import aftermath, budgets, decisions, rows
+from boards.tasks.decisions import Options
+from boards.tasks.types import Reason, Recorded, TaskWriteOutcome
+
+MAX_RETRIED = 500
+
+
+@engine_transaction
+def hold(chain: Chain, task: Task | int) -> TaskWriteOutcome:
+    """Keep a task that was never claimed from being started."""
+    row, now = rows.lock_one(task)
+    _require(chain, row, "tasks.hold")
+    if row.attempts and row.status == Status.PENDING:
+        raise errors.IllegalTaskTransition(
+            row.public_id, row.status, Status.HELD, "A task that was started cannot be held."
+        )
+    return _move(chain, row, Verb.HOLD, {"status": Status.HELD}, "task.held", now)
+
+
+@engine_transaction
+def release(chain: Chain, task: Task | int, assignee: str | None = None) -> TaskWriteOutcome:
+    """Let a held task start; the same write may set who it goes to."""
+    row, now = rows.lock_one(task)
+    _require(chain, row, "tasks.release")
+    changes: dict[str, Any] = {"status": Status.PENDING}
+    if assignee is not None:
+        if assignee and not row.board.roster.filter(name=assignee).exists():
+            raise errors.UnknownAssignee(f"“{assignee}” is not on the roster of {row.board.name}.")
+        changes["assignee"] = assignee
+    return _move(chain, row, Verb.RELEASE, changes, "task.released", now)
+
+
+def _move(
+    chain: Chain,
+    row: Task,
+    verb: Verb,
+    changes: dict[str, Any],
+    kind: str,
+    now: datetime,
+    *,
+    data: dict[str, Any] | None = None,
+) -> TaskWriteOutcome:
+    refusal = decisions.decline(row, verb, Options(), now)
+    if refusal is not None:
+        return refusal
+    was = row.status
+    if not rows.write(row, changes):
+        raise errors.IllegalTaskTransition(row.public_id, was, str(changes["status"]))
+    _record(chain, row, kind, was, data)
+    return TaskWriteOutcome(Recorded.RECORDED, row.status)
+
+
+def retry(chain: Chain, task: Task | int, *, with_dependents: bool = False) -> TaskWriteOutcome:
+    """Start an errored or cancelled task again: the same row, with its error as feedback.
+
+    `with_dependents` also retries those that its ending cancelled. Declines with `disallowed`, `settling`,
+    `dependency-ended` or `retry-budget`.
+    """
+    outcome = _retry(chain, task)
+    if with_dependents and outcome.result is Recorded.RECORDED:
+        key = task.pk if isinstance(task, Task) else task
+        for dependent in cancelled_by(key):
+            _retry(chain, dependent)
+    return outcome
+
+
+@engine_transaction
+def _retry(chain: Chain, task: Task | int) -> TaskWriteOutcome:
+    seen = _seen(chain, task)
+    early = _no_retry(seen)
+    if early is not None:
+        return early
+    if not budgets.grant_retry(seen.board, seen.partition):
+        return _declined(
+            seen,
+            Reason.RETRY_BUDGET,
+            f"The board's limit of {seen.board.max_total_retries} retries is spent.",
+        )
+    row, _ = rows.lock_one(seen)
+    late = _no_retry(row)
+    if late is not None:
+        budgets.take_back_retry(row.board, row.partition)
+        return late
+    was = row.status
+    ledger = row.retry_ledger or {"granted": 0, "denied_by_budget": False}
+    changes = {
+        "status": Status.PENDING,
+        "completed_at": None,
+        "error": "",
+        "feedback": row.error if was == Status.ERRORED else row.feedback,
+        "cancelled_via": "",
+        "not_before": None,
+        "max_attempts": decisions.tries_after_retry(row),
+        "retry_ledger": {"granted": ledger["granted"] + 1, "denied_by_budget": False},
+        "metadata": {k: v for k, v in row.metadata.items() if not k.startswith("orchestra:cascade")},
+    }
+    if not rows.write(row, changes):
+        budgets.take_back_retry(row.board, row.partition)
+        return _declined(row, Reason.DISALLOWED, "The task changed meanwhile.")
+    _record(chain, row, "task.retried", was)
+    return TaskWriteOutcome(Recorded.RECORDED, row.status)
+
+
+def _no_retry(row: Task) -> TaskWriteOutcome | None:
+    if row.status not in {Status.ERRORED, Status.CANCELLED}:
+        return _declined(row, Reason.DISALLOWED, "Only a Stuck or Skipped task can be retried.")
+    if row.withdrawn:
+        return _declined(row, Reason.DISALLOWED, "The due time passed. File it again as a new task.")
+    if owing.is_settling(row.pk):
+        return _declined(row, Reason.SETTLING, "Its last ending is still being settled. Try again in a moment.")
+    ended = (
+        TaskDep.objects.filter(dependent=row.pk, dependency__status__in=[Status.ERRORED, Status.CANCELLED])
+        .select_related("dependency")
+        .first()
+    )
+    if ended:
+        return _declined(
+            row,
+            Reason.DEPENDENCY_ENDED,
+            f"“{ended.dependency.label}” ended without completing; retry that first.",
+        )
+    return None
+
+
+def cancelled_by(key: int) -> list[int]:
+    """Keys of the tasks that the cascade of this task's ending cancelled, nearest first."""
+    root = Task.objects.filter(pk=key).values_list("public_id", "board_id").first()
+    if root is None:
+        return []
+    marked = Task.objects.filter(
+        board=root[1],
+        status=Status.CANCELLED,
+        cancelled_via="cascade",
+        **{"metadata__orchestra:cascade_from": root[0]},
+    )
+    return list(marked.order_by("pk").values_list("pk", flat=True)[:MAX_RETRIED])
+
+
+@engine_transaction
+def start_anyway(chain: Chain, task: Task | int) -> TaskWriteOutcome:
+    """A person lets a dependent that never ran go without the dependencies that ended without completing."""
+    seen = _seen(chain, task, "tasks.edit")
+    lock_board(seen.board_id)
+    row, _ = rows.lock_one(seen)
+    if row.started_at is not None or row.status not in {Status.PENDING, Status.HELD, Status.CANCELLED} or row.withdrawn:
+        raise errors.IllegalTaskTransition(
+            row.public_id, row.status, Status.PENDING, "Only a task that never ran can start anyway."
+        )
+    ended = TaskDep.objects.filter(dependent=row.pk, dependency__status__in=[Status.ERRORED, Status.CANCELLED])
+    names = list(ended.values_list("dependency__public_id", flat=True))
+    removed, _ = ended.delete()
+    was = row.status
+    changes: dict[str, Any] = {"unmet_deps": row.unmet_deps - removed}
+    if was == Status.CANCELLED:
+        changes |= {"status": Status.PENDING, "completed_at": None, "error": "", "cancelled_via": ""}
+    if not rows.write(row, changes):
+        raise errors.IllegalTaskTransition(row.public_id, was, Status.PENDING)
+    _record(chain, row, "task.edited", was, {"start_anyway_without": names})
+    return TaskWriteOutcome(Recorded.RECORDED, row.status)
+
+
+@engine_transaction
+def set_paused(chain: Chain, board: Board, paused: bool) -> None:
+    """Pause or resume a board: a paused one hands out nothing, running work goes on."""
+    policy.require(chain, "boards.pause", board.space_id)
+    if Board.objects.filter(pk=board.pk, paused=not paused).update(paused=paused):
+        record(Entry("board.paused" if paused else "board.resumed", chain, board_id=board.pk))
+
+
+def _seen(chain: Chain, task: Task | int, action: str = "tasks.retry") -> Task:
+    key = task.pk if isinstance(task, Task) else task
+    row = Task.objects.select_related("board").filter(pk=key, board__space=chain.space_id).first()
+    if row is None:
+        raise errors.TaskNotFound
+    policy.require(chain, action, row.board.space_id)
+    return row
+
+
+def _require(chain: Chain, row: Task, action: str) -> None:
+    if row.board.space_id != chain.space_id:
+        raise errors.TaskNotFound
+    policy.require(chain, action, row.board.space_id)
+
+
+def _declined(row: Task, reason: Reason, sentence: str) -> TaskWriteOutcome:
+    return TaskWriteOutcome(Recorded.DECLINED, row.status, reason, sentence)
+
+
+def _record(chain: Chain, row: Task, kind: str, was: str, data: dict[str, Any] | None = None) -> None:
+    record(
+        Entry(
+            kind,
+            chain,
+            board_id=row.board_id,
+            task_key=row.pk,
+            run_id=aftermath.run_of(row),
+            from_status=was,
+            to_status=row.status,
+            attempt=row.attempts,
+            data=data or {},
+        )
+    )

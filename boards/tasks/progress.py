@@ -1,0 +1,159 @@
+"""What a worker says while it works: progress, checkpoints, transcript lines; and receipts (spec: 01, 02 section 6)."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from boards import live_notices
+from boards.actors import Chain
+from boards.event_log import Entry, record
+from boards.locks import engine_transaction
+from boards.models import Attempt, Task, TranscriptItem
+from boards.states import TERMINAL
+from boards.tasks import aftermath, decisions, rows
+from boards.tasks.cleaning import report_json, report_line
+from boards.tasks.types import Reason, Recorded, TaskWriteOutcome, Ticket
+
+_NOTHING = object()
+
+
+@engine_transaction
+def report_progress(
+    chain: Chain, task: Task | int, *, claim: Ticket, output: Any = _NOTHING, note: str | None = None
+) -> TaskWriteOutcome:
+    """Store the latest note and checkpoint of the running attempt, under its ticket."""
+    row, now = rows.lock_one(task)
+    if not decisions.names_row(claim, row):
+        return TaskWriteOutcome(Recorded.DECLINED, row.status, Reason.NOT_MY_TASK)
+    if not decisions.owns_row(claim, row, now):
+        reason = Reason.LOST_CLAIM if row.status not in TERMINAL else Reason.TERMINAL
+        return TaskWriteOutcome(Recorded.DECLINED, row.status, reason)
+    changes: dict[str, Any] = {}
+    if note is not None:
+        changes["status_note"] = report_line(note)
+    if output is not _NOTHING:
+        changes |= {"output": report_json(output), "output_is_checkpoint": True}
+    if not changes:
+        return TaskWriteOutcome(Recorded.UNCHANGED, row.status)
+    if not rows.write(row, changes, fenced=True):
+        return TaskWriteOutcome(Recorded.DECLINED, row.status, Reason.LOST_CLAIM)
+    record(
+        Entry(
+            "task.progressed",
+            chain,
+            board_id=row.board_id,
+            task_key=row.pk,
+            run_id=aftermath.run_of(row),
+            from_status=row.status,
+            to_status=row.status,
+            attempt=row.attempts,
+        )
+    )
+    return TaskWriteOutcome(Recorded.RECORDED, row.status)
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One transcript line as it is reported. `kind` is one of TranscriptItem.Kind."""
+
+    task_key: int
+    attempt: int
+    text: str
+    kind: str = TranscriptItem.Kind.OUTPUT
+    who: str = ""
+    data: Any = None
+    session_id: uuid.UUID | None = None
+
+
+def add_transcript(
+    task_key: int,
+    attempt: int,
+    kind: str,
+    text: str,
+    who: str = "",
+    data: Any = None,
+    session_id: uuid.UUID | None = None,
+) -> None:
+    add_transcript_lines([Line(task_key, attempt, text, kind, who, data, session_id)])
+
+
+def add_transcript_lines(lines: Sequence[Line]) -> None:
+    """Append lines; they are cleaned and cut, and announced like any change. Lines are no state: no ticket is asked."""
+    TranscriptItem.objects.bulk_create(
+        TranscriptItem(
+            session_id=line.session_id,
+            task_id=line.task_key,
+            attempt=line.attempt,
+            kind=line.kind,
+            who=line.who,
+            text=report_line(line.text),
+            data=line.data,
+        )
+        for line in lines
+    )
+    for key, board_id, run_id in Task.objects.filter(pk__in={line.task_key for line in lines}).values_list(
+        "pk", "board_id", "visit__run_id"
+    ):
+        live_notices.changed(board_id, task_key=key, run_id=run_id)
+
+
+def record_step(claim: Ticket, name: str, result: Any) -> Any:
+    """Store the result of `task.step(name)` on the attempt, the first time only; answers what is stored."""
+    return _record_step(claim, name, report_json(result))
+
+
+@engine_transaction
+def _record_step(claim: Ticket, name: str, result: Any) -> Any:
+    row, now = rows.lock_one(claim.task_key)
+    if not decisions.owns_row(claim, row, now):
+        raise LostClaim
+    attempt = Attempt.objects.select_for_update(no_key=True).get(pk=claim.attempt_key)
+    if name not in attempt.steps:
+        Attempt.objects.filter(pk=attempt.pk, ended_at__isnull=True).update(steps={**attempt.steps, name: result})
+        return result
+    return attempt.steps[name]
+
+
+class LostClaim(Exception):
+    """The claim has moved on: nothing more that this worker does is kept."""
+
+
+def recorded_steps(claim: Ticket) -> dict[str, Any]:
+    """Results of `task.step` that may be reused: the attempt's own, or those of one that was lost or handed back."""
+    reusable = [Attempt.Ending.LOST, Attempt.Ending.HANDED_BACK]
+    own = Attempt.objects.filter(pk=claim.attempt_key).values_list("steps", flat=True).first() or {}
+    before = Attempt.objects.filter(task=claim.task_key, number=claim.attempt - 1, ending__in=reusable)
+    earlier = before.values_list("steps", flat=True).first() or {}
+    return {**earlier, **own}
+
+
+@dataclass(frozen=True, slots=True)
+class WriteToken:
+    """What `did_write_land` compares: the row as it was when the write was begun."""
+
+    id: str
+    incarnation_id: uuid.UUID
+    revision: int
+
+
+def begin_task_write(task: Task) -> WriteToken:
+    """Mint the receipt's token before a write; pass `token.id` as `write`."""
+    return WriteToken(uuid.uuid4().hex, task.incarnation_id, task.revision)
+
+
+def did_write_land(task: Task | None, token: WriteToken) -> bool | None:
+    """Whether the write is on the row; None where that cannot be told (spec: 02 section 6, in its order)."""
+    if task is None:
+        return None
+    if any(entry["id"] == token.id for entry in task.write_log):
+        return True
+    if task.incarnation_id != token.incarnation_id or task.revision < token.revision:
+        return None
+    if task.revision == token.revision:
+        return False
+    if any(entry["revision"] <= token.revision for entry in task.write_log) or not task.write_log_truncated:
+        return False
+    return None

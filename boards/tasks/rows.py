@@ -1,0 +1,181 @@
+"""Locks task rows in the one order and writes them with the one guarded update (spec: 01 section 2, 02 section 7).
+
+Every state change of a task ends in `write_many`: it names the from-status, the grant and the revision that were seen,
+and with a ticket the lease, so nothing can change between the check and the write. Rows that change the same fields
+share one statement.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cache
+from typing import Any
+
+from django.db import connection, models
+from django.db.models.functions import Now
+
+from boards.errors import TaskNotFound
+from boards.locks import Rank, sorted_keys, taking
+from boards.models import Task, TaskDep
+
+WRITE_LOG_LENGTH = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """A moment by the database's clock: when the statement runs, and `ms` after it."""
+
+    ms: float = 0.0
+
+
+NOW = Clock()
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """One row's named fields. `fenced`: only while its lease has not run out. `receipt`: the token to leave, or ""."""
+
+    task: Task
+    changes: dict[str, Any]
+    fenced: bool = False
+    receipt: str = ""
+
+
+class Locked(dict[int, Task]):
+    """Rows by key, locked until the transaction ends, and the database's time of the look."""
+
+    now: datetime
+
+
+def lock(keys: Iterable[int], *, with_dependents: bool = False) -> Locked:
+    """Lock the rows (and those that depend on them) by key, in one ordered statement."""
+    taking(Rank.TASK)
+    wanted = sorted_keys(keys)
+    if with_dependents:
+        edges = TaskDep.objects.filter(dependency__in=wanted).values_list("dependent", flat=True)
+        wanted = sorted_keys([*wanted, *edges])
+    locked = Locked()
+    # "no key": rows that point at these (events, edges, transcripts) may be inserted meanwhile.
+    rows = Task.objects.filter(pk__in=wanted).order_by("pk").select_for_update(no_key=True, of=("self",))
+    for task in rows.select_related("board").annotate(db_now=Now()):
+        locked[task.pk] = task
+        locked.now = task.db_now
+    return locked
+
+
+def lock_one(task: Task | int) -> tuple[Task, datetime]:
+    """One locked row and the database's time; TaskNotFound where it is gone."""
+    key = task.pk if isinstance(task, Task) else task
+    locked = lock([key])
+    if key not in locked:
+        raise TaskNotFound
+    return locked[key], locked.now
+
+
+def write(task: Task, changes: dict[str, Any], *, fenced: bool = False, receipt: str = "") -> bool:
+    """The guarded update of one row: True where it landed."""
+    return bool(write_many([Write(task, changes, fenced, receipt)]))
+
+
+def write_many(writes: Sequence[Write]) -> set[int]:
+    """The guarded updates of many rows, one statement for each set of fields; answers the keys that landed.
+
+    Values are plain, or a `Clock`; `revision` and `updated_at` move by themselves. A row that landed is brought up to
+    date in memory, except for what the database's clock says.
+    """
+    groups: defaultdict[tuple[tuple[str, bool], ...], list[tuple[Write, dict[str, Any]]]] = defaultdict(list)
+    for one in writes:
+        changes = {**one.changes, **_receipt(one.task, one.receipt)}
+        shape = tuple(sorted((name, isinstance(value, Clock)) for name, value in changes.items()))
+        groups[shape].append((one, changes))
+    landed: set[int] = set()
+    for shape, group in groups.items():
+        landed |= _update(shape, group)
+    for one in writes:
+        if one.task.pk in landed:
+            one.task.revision += 1
+            for name, value in one.changes.items():
+                if not isinstance(value, Clock):
+                    setattr(one.task, name, value)
+    return landed
+
+
+def _update(shape: tuple[tuple[str, bool], ...], group: list[tuple[Write, dict[str, Any]]]) -> set[int]:
+    """One UPDATE of all rows of a shape; a column that the clock fills gets offsets in milliseconds."""
+    tasks = [one.task for one, _ in group]
+    params: list[Any] = [
+        [task.pk for task in tasks],
+        [task.status for task in tasks],
+        [task.grant_no for task in tasks],
+        [task.revision for task in tasks],
+        [one.fenced for one, _ in group],
+    ]
+    casts, sets, names = ["bigint", "text", "bigint", "bigint", "boolean"], [], []
+    for n, (name, clocked) in enumerate(shape):
+        column = _column(name)
+        source = f"statement_timestamp() + make_interval(secs => v.c{n} / 1000)" if clocked else f"v.c{n}"
+        sets.append(f"{column.name} = {source if clocked else column.made_from.format(source)}")
+        casts.append("float8" if clocked else column.cast)
+        names.append(f"c{n}")
+        params.append([_clock(changes[name]) if clocked else column.param(changes[name]) for _, changes in group])
+    arrays = ", ".join(f"%s::{cast}[]" for cast in casts)
+    columns = ", ".join(["pk", "was", "grant_no", "revision", "fenced", *names])
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"""update boards_task t
+                   set {", ".join([*sets, "revision = t.revision + 1", "updated_at = statement_timestamp()"])}
+                  from unnest({arrays}) as v({columns})
+                 where t.pk = any(%s) and t.pk = v.pk and t.status = v.was and t.grant_no = v.grant_no
+                   and t.revision = v.revision
+                   and (not v.fenced or t.lease_until is null or t.lease_until > statement_timestamp())
+             returning t.pk""",
+            [*params, params[0]],
+        )
+        return {row[0] for row in cursor.fetchall()}
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """How values of a field travel: `cast` is the array's type, `made_from` makes the column out of an element."""
+
+    name: str
+    cast: str
+    made_from: str = "{}"
+    as_json: bool = False
+
+    def param(self, value: Any) -> Any:
+        if value is None:
+            return None
+        if self.as_json:
+            return json.dumps(value)
+        return str(value) if self.cast == "text" else value
+
+
+@cache
+def _column(name: str) -> _Column:
+    field = Task._meta.get_field(name)
+    assert isinstance(field, models.Field)
+    kind, name = field.db_type(connection) or "text", field.column or name
+    if kind == "jsonb":
+        return _Column(name, "text", "{}::jsonb", as_json=True)
+    if kind.endswith("[]"):
+        return _Column(name, "text", "array(select jsonb_array_elements_text({}::jsonb))", as_json=True)
+    return _Column(name, "text" if kind.startswith("varchar") else kind)
+
+
+def _clock(value: Any) -> float | None:
+    return value.ms if isinstance(value, Clock) else None
+
+
+def _receipt(task: Task, token: str) -> dict[str, Any]:
+    if not token:
+        return {}
+    log = [*task.write_log, {"id": token, "revision": task.revision + 1}]
+    return {
+        "write_log": log[-WRITE_LOG_LENGTH:],
+        "write_log_truncated": task.write_log_truncated or len(log) > WRITE_LOG_LENGTH,
+    }

@@ -1,0 +1,127 @@
+"""The shapes that the task engine takes and answers: tickets, options, outcomes (spec: 02 sections 4-5)."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from boards.actors import Chain
+from boards.models import Task
+
+
+class Recorded(StrEnum):
+    RECORDED = "recorded"
+    UNCHANGED = "unchanged"
+    DECLINED = "declined"
+
+
+class Reason(StrEnum):
+    """Why a write was declined, in the order in which reasons are resolved."""
+
+    IMMUTABLE_ASSIGNEE = "immutable-assignee"
+    TERMINAL = "terminal"
+    NOT_MY_TASK = "not-my-task"
+    DISALLOWED = "disallowed"
+    LOST_CLAIM = "lost-claim"
+    SETTLING = "settling"
+    DEPENDENCY_ENDED = "dependency-ended"
+    RETRY_BUDGET = "retry-budget"
+
+
+@dataclass(frozen=True, slots=True)
+class TaskWriteOutcome:
+    """What a mutating verb did, and the status that was seen inside the write (after it, when it landed)."""
+
+    result: Recorded
+    status: str
+    reason: Reason | None = None
+    sentence: str = ""
+
+    @property
+    def landed(self) -> bool:
+        """Whether the row is now as the caller asked."""
+        return self.result is not Recorded.DECLINED
+
+
+@dataclass(frozen=True, slots=True)
+class Ticket:
+    """The proof that a write comes from the current grant; minted from the row that a claim or a resume returned."""
+
+    board_id: int
+    partition: str
+    task_key: int
+    attempt_key: int
+    task_id: str
+    attempt: int
+    grant_no: int
+    created_at: datetime
+    incarnation_id: uuid.UUID
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """One claimed or resumed row with its ticket. `resumed`: same attempt, new grant."""
+
+    task: Task
+    ticket: Ticket
+    resumed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RunLink:
+    """Names the run that works a grant: its session, its request, and who acts in it."""
+
+    chain: Chain
+    ticket: Ticket
+    session_id: uuid.UUID | None
+    request_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a claimer has room for on one board: free slots per assignee name ("" = tasks without one).
+
+    `limit` bounds all of them together (None: nothing beyond the claim's own limit does).
+    """
+
+    board_id: int
+    slots: dict[str, int] = field(default_factory=dict)
+    limit: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Filing:
+    """What a filer gives for one task (spec: 01 section 3). `deps` are public ids, of this batch or the board."""
+
+    goal: str
+    id: str = ""
+    title: str = ""
+    context: str = ""
+    input: dict[str, Any] = field(default_factory=dict)
+    labels: Sequence[str] = ()
+    metadata: dict[str, Any] = field(default_factory=dict)
+    priority: int = 0
+    due_at: datetime | None = None
+    deps: Sequence[str] = ()
+    assignee: str = ""
+    max_attempts: int | None = None
+    checker: str = ""
+    held: bool = False
+    holds: Sequence[HoldFiling] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class HoldFiling:
+    """A question or confirm to be answered before the task can start. `options`: {"value", "label", "description"}."""
+
+    kind: str
+    prompt: str
+    title: str = ""
+    context: str = ""
+    options: Sequence[dict[str, str]] = ()
+    due_at: datetime | None = None
+    default: str = ""

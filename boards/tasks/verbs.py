@@ -1,0 +1,143 @@
+"""The named verbs that end work or send it on; each is one settlement with the caller's rights checked (spec: 01, 02).
+
+Verbs answer a `TaskWriteOutcome`; a move that the state machine refuses raises `IllegalTaskTransition` unless an
+option softens it. `cancel` is always advisory.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from boards import errors, policy
+from boards.actors import Chain
+from boards.debts import owing
+from boards.models import Attempt, Task
+from boards.states import Status, Verb
+from boards.tasks.cleaning import required_text
+from boards.tasks.decisions import Options
+from boards.tasks.endings import Settlement, settle
+from boards.tasks.types import TaskWriteOutcome, Ticket
+
+
+def complete(
+    chain: Chain, task: Task | int, output: Any, *, claim: Ticket, if_allowed: bool = False, write: str = ""
+) -> TaskWriteOutcome:
+    """Hand in the result: done, or to the checker where the task has one. Under the claim's ticket only."""
+    options = Options(claim=claim, if_allowed=if_allowed)
+    return settle(Settlement(Verb.COMPLETE, chain, _key(task), options, output=output, receipt=write))
+
+
+def fail(
+    chain: Chain,
+    task: Task | int,
+    error: str,
+    *,
+    claim: Ticket,
+    if_allowed: bool = False,
+    for_good: bool = False,
+    write: str = "",
+) -> TaskWriteOutcome:
+    """Record a failure: tried again while a try and the board's budget are left, else errored."""
+    options = Options(claim=claim, if_allowed=if_allowed)
+    text = error or "The worker failed without saying why."
+    return settle(Settlement(Verb.FAIL, chain, _key(task), options, text=text, for_good=for_good, receipt=write))
+
+
+def end_for_good(chain: Chain, task: Task | int, reason: str, *, claim: Ticket, ending: str) -> TaskWriteOutcome:
+    """What `EndsForGood` asks for: `errored` or `cancelled` on this attempt, tries left unspent."""
+    if ending == "errored":
+        return fail(chain, task, reason, claim=claim, for_good=True)
+    options = Options(claim=claim, advisory=True)
+    return settle(Settlement(Verb.CANCEL, chain, _key(task), options, text=reason, via="worker"))
+
+
+def hand_back(
+    chain: Chain, task: Task | int, *, claim: Ticket, reason: str = "", if_allowed: bool = False
+) -> TaskWriteOutcome:
+    """Give the task back unworked: pending again, no try and no abandonment spent."""
+    options = Options(claim=claim, if_allowed=if_allowed)
+    return settle(Settlement(Verb.HAND_BACK, chain, _key(task), options, text=reason))
+
+
+def cancel(
+    chain: Chain,
+    task: Task | int,
+    reason: str = "",
+    *,
+    via: str = "person",
+    cause: str = "",
+    cancel_filed: bool = False,
+    metadata: dict[str, Any] | None = None,
+) -> TaskWriteOutcome:
+    """Cancel what has not ended. The write comes first; a worker that still runs is stopped as a debt."""
+    row = _visible(chain, task, "tasks.cancel")
+    return settle(
+        Settlement(
+            Verb.CANCEL,
+            chain,
+            row.pk,
+            Options(advisory=True),
+            text=reason,
+            via=via,
+            cause=cause,
+            cancel_filed=cancel_filed,
+            metadata=metadata or {},
+        )
+    )
+
+
+def skip(chain: Chain, task: Task | int, reason: str) -> TaskWriteOutcome:
+    """A person sets a Stuck or Ready task aside, with a reason."""
+    row = _visible(chain, task, "tasks.skip")
+    if chain.acting.kind != "person":
+        raise errors.Forbidden("Only a person may skip a task.")
+    return settle(Settlement(Verb.SKIP, chain, row.pk, text=required_text(reason, "reason", 10_000), via="person"))
+
+
+def reclaim(chain: Chain, task: Task | int) -> TaskWriteOutcome:
+    """An operator puts a task that lost its worker back to Ready."""
+    row = _visible(chain, task, "tasks.reclaim")
+    return settle(Settlement(Verb.RECLAIM, chain, row.pk, Options(if_allowed=True)))
+
+
+def accept(chain: Chain, task: Task | int) -> TaskWriteOutcome:
+    """The checker takes the result; whoever handed it in never may."""
+    row = _checkable(chain, task)
+    return settle(Settlement(Verb.ACCEPT, chain, row.pk))
+
+
+def send_back(chain: Chain, task: Task | int, words: str) -> TaskWriteOutcome:
+    """The checker's words become the feedback of the next attempt."""
+    row = _checkable(chain, task)
+    return settle(Settlement(Verb.SEND_BACK, chain, row.pk, text=required_text(words, "words", 100_000)))
+
+
+def stopping(task: Task | int) -> bool:
+    """Whether the stop of the task's worker is still owed; pages say "stopping…" until then."""
+    return owing.is_owed("session_stop", _key(task))
+
+
+def _key(task: Task | int) -> int:
+    return task.pk if isinstance(task, Task) else task
+
+
+def _visible(chain: Chain, task: Task | int, action: str) -> Task:
+    """The row, where the chain may do this in its space; what it may not see does not exist."""
+    row = Task.objects.select_related("board").filter(pk=_key(task), board__space=chain.space_id).first()
+    if row is None:
+        raise errors.TaskNotFound
+    policy.require(chain, action, row.board.space_id)
+    return row
+
+
+def _checkable(chain: Chain, task: Task | int) -> Task:
+    row = _visible(chain, task, "tasks.check")
+    if row.status != Status.NEEDS_CHECK:
+        return row
+    handed_in = row.attempt_rows.filter(ending=Attempt.Ending.HANDED_IN).last()
+    if handed_in and chain.user_id and (handed_in.claimed_by or {}).get("user") == chain.user_id:
+        raise errors.Forbidden("You handed this in, so somebody else has to check it.")
+    named = row.board.roster.filter(name=row.checker).first()
+    if row.checker != "person" and (named is None or named.user_id != chain.user_id):
+        raise errors.Forbidden(f"This is checked by {row.checker}.")
+    return row

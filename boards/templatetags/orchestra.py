@@ -1,0 +1,245 @@
+"""Small words of the templates: icons, who, statuses, times, safe text, and the one way to render a card.
+
+Presentation only: nothing here reads the database. Times carry the exact moment; `static/js/times.js` puts them into
+the reader's zone and lets ages tick.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Any, Final
+
+from django import template
+from django.template.loader import get_template
+from django.utils import timezone
+from django.utils.html import format_html
+from django.utils.safestring import SafeString, mark_safe
+from django.utils.translation import get_language, ngettext
+from django.utils.translation import gettext as _
+
+from boards import markup
+from boards.models import Task
+from boards.queries.cards import CardView, task_dom_id
+from boards.states import Status
+from boards.tasks.decisions import StartFacts, why_not_starting
+
+register = template.Library()
+
+STATUS_ICONS: Final = {
+    Status.PENDING: "ready",
+    Status.HELD: "held",
+    Status.IN_PROGRESS: "working",
+    Status.NEEDS_CHECK: "check",
+    Status.ERRORED: "stuck",
+    Status.COMPLETED: "done",
+    Status.CANCELLED: "skipped",
+}
+_LABELS: Final = {status.value: status.label for status in Status}
+
+
+@register.simple_tag
+def icon(name: str, classes: str = "") -> SafeString:
+    """An icon of the sprite; its meaning always stands beside it in words."""
+    return format_html('<svg class="i{}" aria-hidden="true"><use href="#i-{}"/></svg>', classes and f" {classes}", name)
+
+
+@register.simple_tag
+def status_icon(status: str, classes: str = "") -> SafeString:
+    """The glyph of a status in its colour."""
+    name = STATUS_ICONS[Status(status)]
+    return icon(name, f"st--{name} {classes}".strip())
+
+
+@register.simple_tag
+def status_pill(status: str) -> SafeString:
+    """Glyph and word of a status."""
+    name = STATUS_ICONS[Status(status)]
+    return format_html('<span class="pill st--{}">{}{}</span>', name, icon(name), _(_LABELS[status]))
+
+
+@register.filter
+def status_label(status: str) -> str:
+    return _(_LABELS[status]) if status in _LABELS else status
+
+
+@register.filter
+def status_class(status: str) -> str:
+    """The end of the `st--` class of a status."""
+    return STATUS_ICONS[Status(status)]
+
+
+@register.simple_tag
+def dom_id(task: Task | CardView) -> str:
+    """The id of a task's element on any page; holds no key and nothing that its filer chose."""
+    return task.dom_id if isinstance(task, CardView) else task_dom_id(task.board_id, task.public_id, task.partition)
+
+
+@register.simple_tag
+def bot(name: str, state: str = "", size: str = "") -> SafeString:
+    """The square of an agent. `state`: working or you."""
+    classes = "bot" + (f" bot--{state}" if state else "") + (f" bot--{size}" if size else "")
+    return format_html('<span class="{}" aria-hidden="true">{}</span>', classes, first_sign(name).lower())
+
+
+@register.simple_tag
+def face(name: str, size: str = "") -> SafeString:
+    """The circle of a person, with initials."""
+    classes = "face" + (f" face--{size}" if size else "")
+    return format_html('<span class="{}" aria-hidden="true">{}</span>', classes, initials(name))
+
+
+@register.simple_tag
+def who(name: str, person: str | bool = False) -> SafeString:
+    """An agent by its roster name, or a person by theirs (`person` may be that name)."""
+    shown = person if isinstance(person, str) and person else name
+    mark = face(shown) if person else bot(name)
+    return format_html('<span class="who">{}<span dir="auto">{}</span></span>', mark, shown)
+
+
+@register.filter
+def initials(name: str) -> str:
+    words = [word for word in name.split() if word[0].isalnum()]
+    return "".join(word[0] for word in words[:2]).upper() or "?"
+
+
+@register.filter
+def first_sign(name: str) -> str:
+    """The first letter or digit of a name: what stands in an agent's square."""
+    return next((sign for sign in name if sign.isalnum()), "?")
+
+
+@register.simple_tag
+def when(moment: datetime | None, shape: str = "age", classes: str = "", prefix: str = "") -> SafeString | str:
+    """A moment. `shape`: age (26 min), ago (26 min ago), clock (10:12), second (10:12:08), due (due 12:00), moment."""
+    if moment is None:
+        return ""
+    return format_html(
+        '<time datetime="{}" data-t="{}"{}{}>{}</time>',
+        _exact(moment),
+        shape,
+        format_html(' class="{}"', classes) if classes else "",
+        format_html(' data-prefix="{}"', prefix) if prefix else "",
+        prefix + _in_words(moment, shape),
+    )
+
+
+@register.simple_tag
+def card_time(moment: datetime | None, shape: str = "age") -> SafeString | str:
+    """A moment on a card: its words are filled in by `render_card`, since the card's HTML is kept and ages pass."""
+    if moment is None:
+        return ""
+    stands = f"{_MARK}{shape} {int(moment.timestamp())}{_MARK}"
+    return format_html('<time datetime="{}" data-t="{}">{}</time>', _exact(moment), shape, stands)
+
+
+@register.filter
+def span(seconds: float) -> str:
+    """A length of time as an age reads: 40 s, 26 min, 3 h, 2 d."""
+    return age_words(seconds)
+
+
+@register.filter(name="markdown")
+def as_markdown(text: Any) -> SafeString:
+    """Markdown as clean HTML; put it inside an element with `hx-disable` and `dir="auto"`."""
+    return markup.markdown(str(text or ""))
+
+
+@register.filter
+def plain(text: Any) -> str:
+    """What a program printed, without terminal codes, cut at the limit with a note."""
+    return markup.plain(str(text or ""), 200_000)
+
+
+@register.filter
+def pretty_json(value: Any) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False, default=str)
+
+
+@register.simple_tag
+def card(view: CardView, reader: Any = "") -> SafeString:
+    """A card of the board. `reader`: a user id on the page's first paint; live fragments never name one."""
+    ask = view.ask
+    is_mine = bool(ask and reader and ask.you == str(reader))
+    return render_card(view, is_mine=is_mine)
+
+
+def render_card(view: CardView, *, is_mine: bool = False, oob: bool = False) -> SafeString:
+    """The card's HTML, made once per process for equal values and language. `oob`: for a socket."""
+    return mark_safe(_TIMES.sub(_told, _rendered(view, _why(view), is_mine, oob, get_language())))  # noqa: S308
+
+
+_MARK: Final = "\x01"
+_TIMES: Final = re.compile(f"{_MARK}(age|due|clock) ([0-9]{{1,12}}){_MARK}")
+
+
+def _told(found: re.Match[str]) -> str:
+    return _in_words(datetime.fromtimestamp(int(found[2]), UTC), found[1])
+
+
+def _exact(moment: datetime) -> str:
+    return moment.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+@lru_cache(maxsize=8_192)
+def _rendered(view: CardView, why: str, is_mine: bool, oob: bool, language: str | None) -> str:
+    context = {"card": view, "why": why, "is_mine": is_mine, "oob": oob, "next_try": view.next_try}
+    # The template is written to be read; between tags its white space means nothing.
+    lines = get_template("board/_card.html").render(context).split("\n")
+    return "".join(line.strip() for line in lines)
+
+
+def _why(view: CardView) -> str:
+    """The strongest reason why a Ready card does not start, unless a badge or the strip says it already."""
+    if view.status != Status.PENDING or view.ask:
+        return ""
+    ended = tuple(pair for pair in view.blocked_by if pair[1] in {Status.ERRORED, Status.CANCELLED})
+    if view.served and not ended:
+        return ""
+    return "" if view.waits_for and not ended else _why_words(view.assignee, ended, view.served)
+
+
+@lru_cache(maxsize=1_024)
+def _why_words(assignee: str, ended: tuple[tuple[str, str], ...], served: bool) -> str:
+    row = Task(status=Status.PENDING, assignee=assignee)
+    reasons = why_not_starting(row, StartFacts(waits_for=ended, served=served), timezone.now())
+    return reasons[0] if reasons else ""
+
+
+def _in_words(moment: datetime, shape: str) -> str:
+    """What stands there before the module runs, and for readers without it: UTC."""
+    now = timezone.now()
+    passed = (now - moment).total_seconds()
+    if shape == "age":
+        return age_words(passed)
+    if shape == "ago":
+        return _("%(age)s ago") % {"age": age_words(passed)}
+    if shape == "due" and passed > 0:
+        return _("overdue %(age)s") % {"age": age_words(passed)}
+    utc = moment.astimezone(UTC)
+    clock = f"{utc:%H:%M}" if utc.date() == now.date() else f"{utc.day} {utc:%b %H:%M}"
+    if shape == "due":
+        return _("due %(time)s") % {"time": clock}
+    if shape == "second":
+        return f"{utc:%H:%M:%S}"
+    return clock if shape == "clock" else f"{utc:%Y-%m-%d %H:%M:%S} UTC"
+
+
+def age_words(seconds: float) -> str:
+    """40 s, 26 min, 3 h, 2 d: the largest unit alone, as a card has room for."""
+    seconds = max(0, int(seconds))
+    if seconds < 60:
+        return _("%(n)s s") % {"n": seconds}
+    if seconds < 3600:
+        return _("%(n)s min") % {"n": seconds // 60}
+    if seconds < 86400:
+        return _("%(n)s h") % {"n": seconds // 3600}
+    return _("%(n)s d") % {"n": seconds // 86400}
+
+
+@register.filter
+def tasks_word(count: int) -> str:
+    """`1 task`, `3 tasks`."""
+    return ngettext("%(n)s task", "%(n)s tasks", count) % {"n": f"{count:,}"}

@@ -1,0 +1,24 @@
+"""What the frame around every page needs. It reads nothing until a template asks."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from django.http import HttpRequest
+
+from boards.models import Role
+from boards.queries.needs_you import needs_count
+
+
+def frame(request: HttpRequest) -> dict[str, Any]:
+    """The member, other spaces to go to, and the count of what waits; nothing for a stranger."""
+    member = getattr(request, "member", None)
+    if member is None:
+        return {}
+    return {
+        "member": member,
+        "memberships": getattr(request, "memberships", [member]),
+        "may_act": member.role in {Role.MEMBER, Role.OPERATOR},
+        "needs_count": functools.cache(lambda: needs_count(member)),
+    }

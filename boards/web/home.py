@@ -1,0 +1,28 @@
+"""The home page: my boards, what waits on me, what runs, what ended (spec: 08 section 2)."""
+
+from __future__ import annotations
+
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+
+from boards.queries.home import board_cards, recent_endings, running_now, startable_flows
+from boards.queries.needs_you import waiting
+from boards.web.members import MemberRequest, member_page
+
+WAITING_ROWS = 5
+
+
+@require_safe
+@member_page
+def home(request: MemberRequest) -> HttpResponse:
+    space = request.member.space
+    context = {
+        "section": "home",
+        "boards": board_cards(space),
+        "waiting": waiting(request.member, limit=WAITING_ROWS),
+        "running": running_now(space),
+        "endings": recent_endings(space),
+        "flows": startable_flows(space),
+    }
+    return render(request, "home.html", context)

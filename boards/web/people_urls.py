@@ -1,0 +1,23 @@
+"""Addresses of the people pages: what waits, answers, flows and their runs; included by `boards.web.urls`."""
+
+from django.urls import URLPattern, path
+
+from boards.web import files, flows, holds, needs_you, runs
+
+urlpatterns: list[URLPattern] = [
+    path("needs-you/", needs_you.needs_you, name="needs_you"),
+    path("needs-you/rows/", needs_you.needs_rows, name="needs_rows"),
+    path("needs-you/row/<str:key>/", needs_you.needs_row, name="needs_row"),
+    path("holds/<int:hold_id>/", holds.hold, name="hold"),
+    path("holds/<int:hold_id>/answer", holds.answer_hold, name="answer_hold"),
+    path("holds/<int:hold_id>/dismiss", holds.dismiss_hold, name="dismiss_hold"),
+    path("f/", flows.flows, name="flows"),
+    path("f/<slug:key>/", flows.flow, name="flow"),
+    path("f/<slug:key>/runs", flows.flow_runs, name="flow_runs"),
+    path("f/<slug:key>/start", flows.start_flow, name="start_flow"),
+    path("f/<slug:key>/r/<int:number>/", runs.run, name="run"),
+    path("f/<slug:key>/r/<int:number>/parts", runs.run_parts, name="run_parts"),
+    path("f/<slug:key>/r/<int:number>/log", runs.run_log, name="run_log"),
+    path("f/<slug:key>/r/<int:number>/<slug:verb>", runs.run_act, name="run_act"),
+    path("files/<slug:key>/<int:number>/<path:path>", files.run_file, name="run_file"),
+]

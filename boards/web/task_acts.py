@@ -1,0 +1,154 @@
+"""The acts of a task's page: one POST, one verb of the engine, one answer in words (spec: 01 section 2, 08).
+
+Who may do what is the verb's decision; this module reads the form and translates the answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from django.http import Http404, HttpResponse, QueryDict
+from django.shortcuts import resolve_url
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_POST
+from django_htmx.http import trigger_client_event
+
+from boards import tasks
+from boards.actors import Chain
+from boards.errors import Forbidden, InvalidInput, Refusal
+from boards.models import Task
+from boards.queries.task import find_task
+from boards.tasks.types import TaskWriteOutcome, Ticket
+from boards.web.answers import acted, refused
+from boards.web.members import MemberRequest, member_page
+
+CHANGED: Final = "task:changed"  # what static/js/task.js listens for: read the parts of the page again
+
+Verb = Callable[[Chain, Task, QueryDict], str]
+
+
+class Declined(Refusal):
+    """The task changed meanwhile, so this was not done. The page shows how it stands now."""
+
+    code = "task_write_declined"
+
+
+@require_POST
+@member_page
+def task_act(request: MemberRequest, slug: str, public_id: str, verb: str) -> HttpResponse:
+    """Do `verb` on the task and say so: a toast, or back on the page with the sentence."""
+    task = find_task(request.member, slug, public_id)
+    act = VERBS.get(verb)
+    if task is None or act is None:
+        raise Http404
+    back = resolve_url("web:task", slug, public_id)
+    try:
+        sentence = act(request.chain, task, request.POST)
+    except Refusal as refusal:
+        return refused(request, refusal, back=back)
+    response = acted(request, sentence, back=back)
+    return trigger_client_event(response, CHANGED) if request.htmx else response
+
+
+def _claim(chain: Chain, task: Task, form: QueryDict) -> str:
+    tasks.claim_for_person(chain, task)
+    return _("Started.")
+
+
+def _complete(chain: Chain, task: Task, form: QueryDict) -> str:
+    words = form.get("output", "").strip()
+    outcome = tasks.complete(chain, task, {"markdown": words} if words else None, claim=_ticket(chain, task))
+    return _landed(outcome, _("Handed in."))
+
+
+def _hand_back(chain: Chain, task: Task, form: QueryDict) -> str:
+    outcome = tasks.hand_back(chain, task, claim=_ticket(chain, task), reason=form.get("reason", "").strip())
+    return _landed(outcome, _("Given back."))
+
+
+def _accept(chain: Chain, task: Task, form: QueryDict) -> str:
+    return _landed(tasks.accept(chain, task), _("Accepted."))
+
+
+def _send_back(chain: Chain, task: Task, form: QueryDict) -> str:
+    words = _needed(form, "words", _("Say what is missing: the next attempt reads your words."))
+    return _landed(tasks.send_back(chain, task, words), _("Sent back."))
+
+
+def _retry(chain: Chain, task: Task, form: QueryDict) -> str:
+    outcome = tasks.retry(chain, task, with_dependents="with_dependents" in form)
+    return _landed(outcome, _("Retried."))
+
+
+def _skip(chain: Chain, task: Task, form: QueryDict) -> str:
+    reason = _needed(form, "reason", _("Say why it is skipped: the reason stands on the card."))
+    return _landed(tasks.skip(chain, task, reason), _("Skipped."))
+
+
+def _cancel(chain: Chain, task: Task, form: QueryDict) -> str:
+    reason, filed = form.get("reason", "").strip(), "cancel_filed" in form
+    return _landed(tasks.cancel(chain, task, reason, cancel_filed=filed), _("Cancelled."))
+
+
+def _hold(chain: Chain, task: Task, form: QueryDict) -> str:
+    return _landed(tasks.hold(chain, task), _("Held."))
+
+
+def _release(chain: Chain, task: Task, form: QueryDict) -> str:
+    assignee = form.get("assignee")
+    outcome = tasks.release(chain, task, assignee=None if assignee in {None, task.assignee} else assignee)
+    return _landed(outcome, _("Released."))
+
+
+def _start_anyway(chain: Chain, task: Task, form: QueryDict) -> str:
+    return _landed(tasks.start_anyway(chain, task), _("It starts without what it waited for."))
+
+
+def _reclaim(chain: Chain, task: Task, form: QueryDict) -> str:
+    tasks.reclaim(chain, task)
+    return _("Reclaimed.")
+
+
+def _steer(chain: Chain, task: Task, form: QueryDict) -> str:
+    message = _needed(form, "message", _("Write the message first."))
+    tasks.steer(chain, task, message)
+    return _("Sent.")
+
+
+VERBS: Final[Mapping[str, Verb]] = {
+    "claim": _claim,
+    "complete": _complete,
+    "hand_back": _hand_back,
+    "accept": _accept,
+    "send_back": _send_back,
+    "retry": _retry,
+    "skip": _skip,
+    "cancel": _cancel,
+    "hold": _hold,
+    "release": _release,
+    "start_anyway": _start_anyway,
+    "reclaim": _reclaim,
+    "steer": _steer,
+}
+
+
+def _ticket(chain: Chain, task: Task) -> Ticket:
+    ticket = tasks.person_ticket(chain, task)
+    if ticket is None:
+        raise Forbidden(_("You do not work on this task now. Start it first, if it is assigned to you."))
+    return ticket
+
+
+def _needed(form: QueryDict, name: str, sentence: str) -> str:
+    """The text of a field that must say something; refused with the sentence, so that the page keeps the rest."""
+    text = form.get(name, "").strip()
+    if not text:
+        raise InvalidInput(sentence, field=name)
+    return text
+
+
+def _landed(outcome: TaskWriteOutcome, sentence: str) -> str:
+    if not outcome.landed:
+        raise Declined(outcome.sentence)
+    return sentence

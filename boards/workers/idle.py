@@ -1,0 +1,95 @@
+"""The idle question: whether a pass over a board goes on, and with what reason it ends (spec: 03 section 3).
+
+The verdict is pure; the counts are one query per board. Nothing is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final
+
+from django.db.models import Count, Q
+
+from boards.models import Board, RosterEntry, Task
+from boards.states import TERMINAL, Status
+
+
+class Verdict(StrEnum):
+    GO_ON = "go on"
+    DRAINED = "drained"
+    BLOCKED = "blocked"
+
+
+class Reason(StrEnum):
+    """How a pass ended, the strongest last."""
+
+    ALL_COMPLETED = "all-completed"
+    BLOCKED_BY_FAILURES = "blocked-by-failures"
+    MAX_ITERATIONS = "max-iterations"
+    RETRY_BUDGET_EXHAUSTED = "retry-budget-exhausted"
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What a board holds. `moving`: claimable, backing off or being worked; `waiting`: neither, and not
+    ended.
+    """
+
+    moving: int = 0
+    waiting: int = 0
+    denied: int = 0
+    statuses: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def total(self) -> int:
+        return sum(self.statuses.values())
+
+
+def verdict(on_idle: str, standing: Standing) -> Verdict:
+    """The table of the spec: what `on_idle` makes of a board that stands so."""
+    if standing.moving or on_idle == Board.OnIdle.WAIT:
+        return Verdict.GO_ON
+    if not standing.waiting:
+        return Verdict.DRAINED
+    return Verdict.BLOCKED if on_idle == Board.OnIdle.COMPLETE_OR_BLOCKED else Verdict.GO_ON
+
+
+def reason(verdicts: Iterable[Verdict], standings: Iterable[Standing], *, spent: bool) -> Reason:
+    """Why the pass is over. `spent`: a worker had as many claims as one pass allows."""
+    if any(standing.denied for standing in standings):
+        return Reason.RETRY_BUDGET_EXHAUSTED
+    if spent:
+        return Reason.MAX_ITERATIONS
+    return Reason.BLOCKED_BY_FAILURES if Verdict.BLOCKED in set(verdicts) else Reason.ALL_COMPLETED
+
+
+def standing(board: Board) -> Standing:
+    """Count the tasks of a board as the idle question sees them: a person's ready task waits on people."""
+    people = RosterEntry.objects.filter(board=board, kind=RosterEntry.Kind.PERSON).values("name")
+    ready = Q(status=Status.PENDING, unmet_deps=0, open_holds=0) & ~Q(assignee__in=people)
+    worked = Q(status=Status.IN_PROGRESS) & (Q(lease_until__isnull=False) | Q(resume_ready_at__isnull=False))
+    open_rows = ~Q(status__in=sorted(TERMINAL))
+    found = Task.objects.filter(board=board)
+    counts = found.aggregate(
+        moving=Count("pk", filter=ready | worked),
+        open=Count("pk", filter=open_rows),
+        denied=Count("pk", filter=Q(retry_ledger__denied_by_budget=True)),
+    )
+    statuses = dict(found.order_by().values_list("status").annotate(n=Count("pk")))
+    return Standing(counts["moving"], counts["open"] - counts["moving"], counts["denied"], statuses)
+
+
+LABELS: Final = {status.value: status.label for status in Status}
+
+
+def words(standings: Iterable[Standing]) -> str:
+    """The counts, as people read them: "7 tasks: 5 Done, 2 Stuck"."""
+    totals: dict[str, int] = {}
+    for one in standings:
+        for status, count in one.statuses.items():
+            totals[status] = totals.get(status, 0) + count
+    parts = [f"{totals[value]} {label}" for value, label in LABELS.items() if totals.get(value)]
+    number = sum(totals.values())
+    return f"{number} {'task' if number == 1 else 'tasks'}" + (f": {', '.join(parts)}" if parts else "")

@@ -1,0 +1,331 @@
+"""The drain: claims tasks, starts their workers, writes how they ended (spec: 03 section 3).
+
+`pass_once` does one unit of work and says whether there was any; `run` adds the sleep and the stop. One
+thread owns all state here; workers, the listener, the renewals and signal handlers only put messages into
+its inbox.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+import random
+import signal
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from queue import Empty, SimpleQueue
+from typing import Final, TypeVar
+
+from django.conf import settings
+
+from boards import tasks
+from boards.live_notices import Listener, Notice
+from boards.models import Board, Process, RosterEntry
+from boards.states import Verb
+from boards.tasks import Claimed, Wanted
+from boards.workers import idle, words
+from boards.workers.adapters import Adapter
+from boards.workers.adapters.command import CommandAdapter, Place
+from boards.workers.adapters.python import PythonAdapter
+from boards.workers.databases import AWAY, let_go, own_connection
+from boards.workers.processes import Presence
+from boards.workers.serving import Roster
+from boards.workers.settling import Settled
+from boards.workers.shutdown import Shutdown
+from boards.workers.stops import Stops
+from boards.workers.work import Inbox, Work
+
+log = logging.getLogger(__name__)
+
+Value = TypeVar("Value")
+
+TELL_S: Final = 0.5  # how often at most the process row follows the number of busy slots
+BACKOFF_S: Final = (0.1, 2.0)  # while the database is away
+TICK_S: Final = 0.05  # between two looks while shutting down
+
+
+@dataclass(frozen=True)
+class DrainOptions:
+    """What `manage.py drain` takes. `boards`: slugs, none means all."""
+
+    boards: tuple[str, ...] = ()
+    concurrency: int = 16
+    grace_s: float = 10.0
+    poll_s: float = 2.0
+    until_idle: bool = False
+    once: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DrainEnd:
+    """How a drain ended. `stuck`: threads still run, so the process has to leave without waiting for them."""
+
+    reason: str
+    counts: str = ""
+    failed: bool = False
+    stuck: bool = False
+
+
+def default_adapters(options: DrainOptions) -> dict[str, Adapter]:
+    """The adapters of a drain by roster kind."""
+    return {
+        RosterEntry.Kind.PYTHON: PythonAdapter(options.concurrency, own_connection),
+        RosterEntry.Kind.COMMAND: CommandAdapter(Place(settings.COMMAND_ROOT, settings.BASE_DIR)),
+    }
+
+
+class Drain:
+    """One drain. `say` gets one short line for each start and ending."""
+
+    def __init__(
+        self,
+        options: DrainOptions,
+        say: Callable[[str], None] = lambda line: None,
+        adapters: dict[str, Adapter] | None = None,
+    ) -> None:
+        adapters = adapters or default_adapters(options)
+        self.options, self._say = options, say
+        self.presence = Presence(Process.Kind.DRAIN, slots=options.concurrency)
+        self._inbox: Inbox = SimpleQueue()  # its `put` may interrupt itself, so signal handlers may use it
+        self._roster = Roster(adapters, options.boards, options.until_idle, self.presence.id)
+        self._work = Work(adapters, self._inbox, self.presence.host, self._beat)
+        self._stops = Stops(self.presence.id)
+        self._shutdown = Shutdown(options.grace_s)
+        self._listener: Listener | None = None
+        self._dirty: set[int] = set()  # boards on which something may be claimable
+        self._look_everywhere = True
+        self._owes = True  # whether a stop may be owed
+        self._claims: Counter[tuple[int, str]] = Counter()
+        self._claimed_once = False
+        self._failed = False
+        self._next_poll = 0.0
+        self._told_busy_at = 0.0
+        self._away = 0  # passes in a row that found no database
+
+    # What other threads and signal handlers may call.
+
+    def stop(self, number: int = signal.SIGTERM) -> None:
+        """Shut down; the same signal a second time does it now."""
+        self._inbox.put(functools.partial(self._asked_to_stop, number))
+
+    def hear(self, notice: Notice) -> None:
+        """Something changed."""
+        self._inbox.put(functools.partial(self._heard, notice))
+
+    # One unit of work.
+
+    def pass_once(self) -> bool:
+        """Settle what has ended, stop what is cancelled, claim and start what there is room for.
+
+        Answers whether there was anything. Raises what an absent database raises; the next call goes on from
+        there.
+        """
+        self._read_inbox()
+        self._look_around()
+        if self._shutdown.asked:
+            self._work.hand_back_unstarted()
+            self._shutdown.act(self._work.running)
+        did = [self._settle(), self._pay_stops(), self._claim(), self._start()]
+        return any(did)
+
+    def _look_around(self) -> None:
+        """Now and then everything is looked at, whether or not a notice came."""
+        now = time.monotonic()
+        if now >= self._next_poll:
+            self._look_everywhere = self._owes = True
+            self._next_poll = now + self.options.poll_s * random.uniform(0.9, 1.1)  # noqa: S311 (jitter)
+
+    def _settle(self) -> bool:
+        settled = self._work.settle()
+        for one in settled:
+            self._dirty.add(one.run.task.board_id)
+            self._failed = self._failed or _fails_pass(one)
+        self._owes = self._owes or bool(settled and self._stops.waiting)
+        self._say_all([words.ended(one) for one in settled], "ended")
+        return bool(settled)
+
+    def _pay_stops(self) -> bool:
+        if not self._owes:
+            return False
+        paid = self._stops.look(self._work.running)
+        self._owes = False
+        return paid
+
+    def _claim(self) -> bool:
+        free = self.options.concurrency - len(self._work.running)
+        if free < 1 or self._shutdown.asked or self._claimed_once:
+            return False
+        if not self._look_everywhere and not self._dirty:
+            return False
+        self._roster.refresh()
+        if self._look_everywhere:
+            self._dirty, self._look_everywhere = set(self._roster.boards), False
+        open_boards = self._dirty - self._spent_boards()
+        wanted = self._roster.wanted(open_boards, self._work.per_board(), free)
+        claimed_by = {"drain": str(self.presence.id), "host": self.presence.host}
+        claimed = tasks.claim(wanted, limit=free, claimed_by=claimed_by)
+        self._claimed_once = self.options.once
+        self._note_emptied(wanted, claimed, free)
+        for one in claimed:
+            self._claims[(one.task.board_id, one.task.assignee)] += 1
+            self._work.take(one, self._roster.entry_for(one.task))
+        return bool(claimed)
+
+    def _note_emptied(self, wanted: list[Wanted], claimed: list[Claimed], free: int) -> None:
+        """Boards that gave less than there was room for have nothing more; the others are asked again."""
+        if len(claimed) >= free:
+            return
+        got = Counter(one.task.board_id for one in claimed)
+        emptied = {want.board_id for want in wanted if got[want.board_id] < (want.limit or 0)}
+        self._dirty = (self._dirty - emptied) & set(self._roster.boards)
+
+    def _start(self) -> bool:
+        started = self._work.start()
+        self._say_all([words.started(run) for run in started], "started")
+        return bool(started)
+
+    def _spent_boards(self) -> set[int]:
+        """Boards with a worker that had all the claims that one pass allows."""
+        if not self.options.until_idle:
+            return set()
+        known = self._roster.boards
+        return {pk for (pk, _), n in self._claims.items() if pk in known and n >= known[pk].max_iterations}
+
+    def _asked_to_stop(self, number: int) -> None:
+        self._shutdown.ask(number)
+        patience = "at once" if self._shutdown.at_once else f"within {self.options.grace_s:g} s"
+        self._say(f"stopping {patience}, {len(self._work.running)} at work")
+
+    def _heard(self, notice: Notice) -> None:
+        self._owes = True
+        if notice.gap:
+            self._look_everywhere = True
+        elif notice.board_id is not None:
+            if notice.board_id not in self._roster.boards and not self.options.boards:
+                self._roster.refresh(at_once=True)
+            self._dirty.add(notice.board_id)
+
+    def _read_inbox(self) -> None:
+        try:
+            while True:
+                self._inbox.get_nowait()()
+        except Empty:
+            pass
+
+    # The loop around it.
+
+    def run(self, listener: Listener | None = None) -> DrainEnd:
+        """Work until told to stop, or until the boards are idle where that was asked for."""
+        self.begin(listener)
+        end = None
+        while end is None:
+            if not self._calmly(self.pass_once):
+                end = self._calmly(self._over)
+                if end is None:
+                    self._sleep()
+            self._tell_busy()
+        return self.close(end)
+
+    def begin(self, listener: Listener | None = None) -> None:
+        """Register, listen, and start the threads that keep leases and store transcript lines."""
+        self._roster.refresh(at_once=True)
+        self.presence.boards = sorted(self._roster.boards) if self.options.boards else []
+        self.presence.assignees = list(self._roster.present)
+        self.presence.register()
+        self._work.begin()
+        self._listener = listener
+        if listener is not None:
+            listener.subscribe(self.hear)
+            listener.start()
+
+    def close(self, end: DrainEnd) -> DrainEnd:
+        """Sign off. What still runs is handed back, last of all."""
+        if self._listener is not None:
+            self._listener.stop()
+        left = self._work.close(self.presence.sign_off)
+        return DrainEnd(end.reason, end.counts, end.failed, stuck=left > 0)
+
+    def _calmly(self, work: Callable[[], Value]) -> Value | None:
+        """Do a part of the loop; None where it failed. Only a signal ends a drain, no error does."""
+        try:
+            value = work()
+        except AWAY as error:
+            if not self._away:
+                log.warning("The database is away; the drain goes on when it is back: %s", error)
+            self._away += 1
+            let_go()
+        except Exception:
+            log.exception("A pass failed; the next one tries again")
+            self._away += 1
+        else:
+            if self._away and work == self.pass_once:
+                log.warning("The drain goes on")
+                self._away, self._look_everywhere, self._owes = 0, True, True
+            return value
+        return None
+
+    def _over(self) -> DrainEnd | None:
+        """Whether, and why, there is nothing left to do for this drain."""
+        running = self._work.running
+        if self._shutdown.asked:
+            if self._away:
+                return None if self._shutdown.may_wait_for_database() else DrainEnd("stopped")
+            return DrainEnd("stopped") if self._shutdown.over(running) else None
+        if running or self._away:
+            return None
+        if self.options.once and self._claimed_once:
+            return DrainEnd("once", failed=self._failed)
+        return self._idle() if self.options.until_idle else None
+
+    def _idle(self) -> DrainEnd | None:
+        """The idle question, asked of every board that is served."""
+        boards = list(self._roster.boards.values())
+        standings = [idle.standing(board) for board in boards]
+        verdicts = [idle.verdict(board.on_idle, one) for board, one in zip(boards, standings, strict=True)]
+        spent = bool(self._spent_boards())
+        if idle.Verdict.GO_ON in verdicts and not spent:
+            return None
+        reason = idle.reason(verdicts, standings, spent=spent)
+        return DrainEnd(reason, idle.words(standings), self._failed)
+
+    def _sleep(self) -> None:
+        """Until a message comes, or it is time to look by itself. Without a database no message shortens it."""
+        timeout = self._next_poll - time.monotonic()
+        if self._away:
+            least, most = BACKOFF_S
+            timeout = min(most, least * 2 ** min(self._away, 10)) * random.uniform(0.5, 1)  # noqa: S311 (jitter)
+        if self._shutdown.asked:
+            timeout = min(timeout, TICK_S)
+        ends_at = time.monotonic() + timeout
+        try:
+            self._inbox.get(timeout=max(0.0, timeout))()
+            while self._away and not self._shutdown.asked:
+                self._inbox.get(timeout=max(0.0, ends_at - time.monotonic()))()
+        except Empty:
+            pass
+
+    # What people and pages are told.
+
+    def _beat(self) -> None:
+        """Called by the thread that keeps the leases."""
+        self.presence.listening = self._listener is not None and self._listener.listening
+        self.presence.assignees = list(self._roster.present)
+        self.presence.beat()
+
+    def _tell_busy(self) -> None:
+        now, busy = time.monotonic(), len(self._work.running)
+        if self.presence.busy != busy and now - self._told_busy_at >= TELL_S:
+            self.presence.busy, self._told_busy_at = busy, now
+            self._work.beat_now()
+
+    def _say_all(self, lines: list[str], verb: str) -> None:
+        for line in words.folded(lines, verb):
+            self._say(line)
+
+
+def _fails_pass(one: Settled) -> bool:
+    """Whether this ending fails the pass as well (the board's `on_error`)."""
+    failed = one.verb is Verb.FAIL and one.outcome is not None and one.outcome.landed
+    return failed and one.run.task.board.on_error == Board.OnError.FAIL

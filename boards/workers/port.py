@@ -1,0 +1,152 @@
+"""A worker's way into the product: progress, questions, steps and transcript lines of one run, under its
+ticket.
+
+Called from worker threads. Once the claim has moved on every method raises `Stopped`; while the database is
+away they wait, so that a restart of it fails nobody's work (spec: 03 sections 2 and 3.4).
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, TypeVar
+from uuid import UUID
+
+from boards import people, tasks
+from boards.actors import Chain
+from boards.models import Hold, Task
+from boards.states import HoldState
+from boards.tasks import Line, LostClaim, TaskWriteOutcome, Ticket
+from boards.workers import plain_json
+from boards.workers.databases import own_connection, patiently
+from boards.workers.protocol import Answer, Ask, Stopped
+from boards.workers.replay import Replay, answer_of, options_of
+from boards.workers.scribe import Scribe
+
+PATIENCE_S: Final = 120.0  # how long a worker waits for a database that is away before its attempt fails
+
+Value = TypeVar("Value")
+
+
+class DatabasePort:
+    """One run's port. `open_asks` holds the ids of what it asked and nobody has answered."""
+
+    def __init__(
+        self,
+        ticket: Ticket,
+        chain: Chain,
+        scribe: Scribe,
+        *,
+        who: str,
+        session_id: UUID | None,
+        holds: Sequence[Hold] = (),
+        steers_seen: int = 0,
+    ) -> None:
+        self.ticket, self.chain, self.who, self.session_id = ticket, chain, who, session_id
+        self.open_asks: set[int] = set()
+        self.checkpoint: Any = None
+        self._scribe = scribe
+        self._replay = Replay.of(holds, ticket.attempt)
+        self._steers_seen = steers_seen
+        self._steps: dict[str, Any] | None = None
+        self._over = threading.Event()
+        self._lock = threading.Lock()
+
+    def end(self) -> None:
+        """Nothing that this worker says counts any more."""
+        self._over.set()
+
+    def report(self, output: Any, note: str) -> None:
+        fields: dict[str, Any] = {}
+        if output is not None:
+            if words := plain_json.problem(output, "output"):
+                raise ValueError(words)
+            fields["output"] = output
+        if note:
+            fields["note"] = str(note)
+        key = self.ticket.task_key
+        self._landed(lambda: tasks.report_progress(self.chain, key, claim=self.ticket, **fields))
+        if output is not None:
+            self.checkpoint = output
+
+    def ask(self, question: Ask) -> Answer | None:
+        with self._lock:  # one question at a time: their order is their name
+            key = self._replay.key_of(question)
+            hold = self._replay.find(question, key)
+            if hold is None:
+                hold = self._calmly(lambda: self._open(question, key))
+                self._replay.own[key] = hold
+            if hold.state == HoldState.OPEN:
+                pk = hold.pk
+                hold = self._calmly(lambda: Hold.objects.get(pk=pk))
+                self._replay.own[key] = hold
+            answer = answer_of(hold)
+            if answer is None:
+                self.open_asks.add(hold.pk)
+                return None
+            self.open_asks.discard(hold.pk)
+            if hold.read_at is None:
+                read = hold.pk
+                self._calmly(lambda: people.note_read(self.ticket, read))
+            return answer
+
+    def messages(self) -> list[str]:
+        steers = self._calmly(lambda: Task.objects.values_list("steers", flat=True).get(pk=self.ticket.task_key))
+        with self._lock:
+            fresh = [str(steer["text"]) for steer in steers[self._steers_seen :]]
+            self._steers_seen = max(self._steers_seen, len(steers))
+        return fresh
+
+    def recorded_step(self, name: str) -> tuple[bool, Any]:
+        if self._steps is None:
+            self._steps = self._calmly(lambda: tasks.recorded_steps(self.ticket))
+        return name in self._steps, self._steps.get(name)
+
+    def record_step(self, name: str, result: Any) -> Any:
+        if words := plain_json.problem(result, f"step {name}"):
+            raise ValueError(words)
+        stored = self._calmly(lambda: tasks.record_step(self.ticket, name, result))
+        if self._steps is not None:
+            self._steps[name] = stored
+        return stored
+
+    def say(self, text: str, kind: str = "message", data: Mapping[str, Any] | None = None) -> None:
+        self._check()
+        told = None if data is None else dict(data)
+        ticket = self.ticket
+        self._scribe.put(Line(ticket.task_key, ticket.attempt, str(text), kind, self.who, told, self.session_id))
+
+    def _open(self, question: Ask, key: str) -> Hold:
+        return people.open_hold(
+            self.chain,
+            claim=self.ticket,
+            kind=question.kind,
+            prompt=question.prompt,
+            title=question.title,
+            context=question.context,
+            options=options_of(question.options),
+            schema=None if question.schema is None else dict(question.schema),
+            draft=question.draft,
+            due_in_ms=question.due_in_ms,
+            default=question.default,
+            dedup_key=key,
+            source=Hold.Source.SUSPENSION if question.stops else Hold.Source.WORKER,
+        )
+
+    def _landed(self, write: Callable[[], TaskWriteOutcome]) -> None:
+        if not self._calmly(write).landed:
+            self.end()
+            raise Stopped
+
+    def _calmly(self, work: Callable[[], Value]) -> Value:
+        self._check()
+        try:
+            with own_connection():
+                return patiently(work, self._over.is_set, PATIENCE_S)
+        except LostClaim:
+            self.end()
+            raise Stopped from None
+
+    def _check(self) -> None:
+        if self._over.is_set():
+            raise Stopped

@@ -1,0 +1,203 @@
+"""How work ended, and what that writes: each ending becomes one settlement, and settlements are written in
+batches.
+
+A row that cannot be settled fails alone. A result that comes too late is kept aside in the transcript and
+changes nothing (spec: 02 section 5, 03 sections 2-3).
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final
+
+from jsonschema import Draft202012Validator
+
+from boards import people, tasks
+from boards.models import Task, TranscriptItem
+from boards.states import Verb
+from boards.tasks import Line, Options, Settlement, TaskWriteOutcome
+from boards.tasks.progress import WriteToken
+from boards.workers import plain_json
+from boards.workers.adapters import Asked, EndedForGood, Failed, Finished, StoppedEarly
+from boards.workers.databases import AWAY
+from boards.workers.runner import Run
+from boards.workers.scribe import Scribe
+
+log = logging.getLogger(__name__)
+
+BATCH: Final = 50
+
+
+class Other(StrEnum):
+    """Endings that settle nothing."""
+
+    SUSPEND = "suspend"
+    NOTHING = "nothing"
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """What became of one run's ending. `outcome` None: there was nothing to write."""
+
+    run: Run
+    verb: Verb | Other
+    outcome: TaskWriteOutcome | None = None
+
+
+def settle(runs: Sequence[Run], scribe: Scribe) -> list[Settled]:
+    """Write the endings of these runs. Raises only what an absent database raises; then all may be asked
+    again.
+    """
+    for run in runs:
+        _tell_detail(run, scribe)
+    scribe.flush()
+    wanted = [(run, settlement_of(run)) for run in runs]
+    writes = [(run, wish) for run, wish in wanted if isinstance(wish, Settlement)]
+    settled = [_settle_other(run, wish) for run, wish in wanted if isinstance(wish, Other)]
+    for start in range(0, len(writes), BATCH):
+        settled += _settle_batch(writes[start : start + BATCH], scribe)
+    return settled
+
+
+def settlement_of(run: Run) -> Settlement | Other:
+    """What this ending asks for (spec: 04 section 1.5: who asked and left owes no result)."""
+    match run.ending:
+        case Asked():
+            return Other.SUSPEND
+        case Finished() | Failed() if run.port and run.port.open_asks:
+            return Other.SUSPEND
+        case Finished():
+            return _finished(run, run.ending)
+        case EndedForGood() if run.ending.task_id == run.task.public_id:
+            return _for_good(run, run.ending)
+        case EndedForGood():
+            return _fail(run, f"{run.ending.reason} (meant for the task “{run.ending.task_id}”)")
+        case Failed():
+            return hand_back(run) if run.why == "shutdown" else _fail(run, run.ending.error)
+        case StoppedEarly() if run.why in {"", "shutdown"}:
+            return hand_back(run)
+    return Other.NOTHING
+
+
+def hand_back(run: Run, reason: str = "The drain shut down.") -> Settlement:
+    """Give the task back unworked: no try and no abandonment spent."""
+    text = reason if run.why == "shutdown" else "The worker stopped before its work was over."
+    return Settlement(Verb.HAND_BACK, run.chain, run.ticket.task_key, _options(run), text=text)
+
+
+def _finished(run: Run, ending: Finished) -> Settlement:
+    output, board = ending.output, run.task.board
+    if output is None and run.port is not None:
+        output = run.port.checkpoint
+    if words := plain_json.problem(output, "output"):
+        return _fail(run, f"The result cannot be stored: {words}")
+    if board.output_schema is not None:
+        if output is None and not ending.has_result:
+            return _fail(run, "The worker ended without result, and this board demands one.")
+        if words := _mismatch(output, board.output_schema):
+            return _fail(run, words)
+    key = run.ticket.task_key
+    return Settlement(Verb.COMPLETE, run.chain, key, _options(run), output=output, receipt=run.receipt)
+
+
+def _mismatch(output: Any, schema: dict[str, Any]) -> str:
+    for problem in Draft202012Validator(schema).iter_errors(output):
+        place = "/".join(str(part) for part in problem.absolute_path)
+        return f"The output does not match the board's schema at output/{place}: {problem.message[:500]}"
+    return ""
+
+
+def _fail(run: Run, error: str) -> Settlement:
+    key = run.ticket.task_key
+    return Settlement(Verb.FAIL, run.chain, key, _options(run), text=error, receipt=run.receipt)
+
+
+def _for_good(run: Run, ending: EndedForGood) -> Settlement:
+    key = run.ticket.task_key
+    if ending.ending == "cancelled":
+        options = Options(claim=run.ticket, advisory=True)
+        return Settlement(Verb.CANCEL, run.chain, key, options, text=ending.reason, via="worker")
+    return Settlement(Verb.FAIL, run.chain, key, _options(run), text=ending.reason, for_good=True, receipt=run.receipt)
+
+
+def _options(run: Run) -> Options:
+    return Options(claim=run.ticket, if_allowed=True)
+
+
+def _settle_other(run: Run, wish: Other) -> Settled:
+    if wish is Other.NOTHING:
+        return Settled(run, wish)
+    try:
+        return Settled(run, wish, people.suspend(run.ticket))
+    except AWAY:
+        raise
+    except Exception:
+        log.exception("Task %s could not be suspended and is left to its lease", run.task.public_id)
+        return Settled(run, wish)
+
+
+def _settle_batch(writes: Sequence[tuple[Run, Settlement]], scribe: Scribe) -> list[Settled]:
+    try:
+        outcomes = tasks.settle_many([settlement for _, settlement in writes])
+    except AWAY:
+        for run, _ in writes:
+            run.doubtful = True
+        raise
+    except Exception:
+        if len(writes) > 1:  # one of them is poison: each alone
+            return [settled for write in writes for settled in _settle_batch([write], scribe)]
+        return [_settle_poison(*writes[0])]
+    pairs = zip(writes, outcomes, strict=True)
+    return [_settled(run, wish, outcome, scribe) for (run, wish), outcome in pairs]
+
+
+def _settle_poison(run: Run, wish: Settlement) -> Settled:
+    """Its own failure fails that row only; one that cannot even fail is left to its lease."""
+    log.exception("The ending of task %s could not be written", run.task.public_id)
+    try:
+        failure = _fail(run, "The result could not be recorded. The log of the drain says why.")
+        return Settled(run, Verb.FAIL, tasks.settle_many([failure])[0])
+    except AWAY:
+        raise
+    except Exception:
+        log.exception("Task %s is left to its lease", run.task.public_id)
+        return Settled(run, wish.verb)
+
+
+def _settled(run: Run, wish: Settlement, outcome: TaskWriteOutcome, scribe: Scribe) -> Settled:
+    if not outcome.landed and not (run.doubtful and _did_land(run)):
+        _keep_aside(run, scribe)
+    return Settled(run, wish.verb, outcome)
+
+
+def _did_land(run: Run) -> bool:
+    """Whether an earlier try of the same write, which raised, was committed after all."""
+    row = Task.objects.filter(pk=run.ticket.task_key).first()
+    token = WriteToken(run.receipt, run.ticket.incarnation_id, run.task.revision)
+    return tasks.did_write_land(row, token) is True
+
+
+def _keep_aside(run: Run, scribe: Scribe) -> None:
+    """A late result changes nothing; people can still read it."""
+    if isinstance(run.ending, Finished) and run.ending.output is not None:
+        text = json.dumps(run.ending.output, ensure_ascii=False, default=str)
+    elif isinstance(run.ending, Failed) and run.why == "":
+        text = run.ending.error
+    else:
+        return
+    scribe.put(_line(run, f"Late result, kept aside: {text}", TranscriptItem.Kind.LATE))
+
+
+def _tell_detail(run: Run, scribe: Scribe) -> None:
+    """What a developer wants to read of a failure, once, before the ending."""
+    if isinstance(run.ending, Failed) and run.ending.detail and not run.told and not run.why:
+        run.told = True
+        scribe.put(_line(run, run.ending.detail, TranscriptItem.Kind.ERROR))
+
+
+def _line(run: Run, text: str, kind: str) -> Line:
+    return Line(run.ticket.task_key, run.ticket.attempt, text, kind, run.who, None, run.session_id)

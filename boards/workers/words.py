@@ -1,0 +1,43 @@
+"""The short lines that a drain prints; pure."""
+
+from __future__ import annotations
+
+import time
+from typing import Final
+
+from boards.workers.adapters import Failed
+from boards.workers.runner import Run
+from boards.workers.settling import Settled
+
+SHOWN_AT_ONCE: Final = 5
+
+
+def started(run: Run) -> str:
+    again = f" (attempt {run.ticket.attempt})" if run.ticket.attempt > 1 else ""
+    verb = "goes on with" if run.claimed.resumed else "starts"
+    return f"{run.who} {verb} “{run.task.label}”{again}"
+
+
+def ended(one: Settled) -> str:
+    run = one.run
+    label = f"“{run.task.label}”"
+    if one.outcome is not None and not one.outcome.landed:
+        return f"{run.who} came too late for {label}"
+    took = f" in {time.monotonic() - run.began:.1f} s" if run.began else ""
+    error = run.ending.error.splitlines()[0][:160] if isinstance(run.ending, Failed) else ""
+    endings = {
+        "complete": f"finished {label}{took}",
+        "fail": f"failed at {label}: {error}",
+        "cancel": f"ended {label} for good",
+        "hand_back": f"gave back {label}",
+        "suspend": f"waits on a person with {label}",
+        "nothing": f"stopped {label}",
+    }
+    return f"{run.who} {endings[one.verb.value]}"
+
+
+def folded(lines: list[str], verb: str) -> list[str]:
+    """A few lines as they are; of many the first ones and a count."""
+    if len(lines) <= SHOWN_AT_ONCE:
+        return lines
+    return [*lines[: SHOWN_AT_ONCE - 1], f"{len(lines) - SHOWN_AT_ONCE + 1} more {verb}"]

@@ -1,0 +1,136 @@
+"""The tasks that one drain holds, from the claim to the settling write: started, kept alive, ended.
+
+Everything here belongs to the drain's own thread; workers and renewals report through `inbox` only.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+from collections import Counter
+from collections.abc import Callable, Mapping
+from queue import SimpleQueue
+
+from boards.models import RosterEntry
+from boards.tasks import Claimed
+from boards.workers.adapters import Adapter, Failed, StoppedEarly
+from boards.workers.databases import AWAY
+from boards.workers.renewals import Renewals
+from boards.workers.runner import Run, Runner
+from boards.workers.scribe import Scribe
+from boards.workers.settling import Settled, settle
+
+log = logging.getLogger(__name__)
+
+Inbox = SimpleQueue[Callable[[], None]]
+
+
+class Work:
+    """`take` what was claimed, `start` it, `settle` what ended. Methods raise what an absent database
+    raises; what was not done then is done by the next call.
+    """
+
+    def __init__(self, adapters: Mapping[str, Adapter], inbox: Inbox, host: str, beat: Callable[[], None]) -> None:
+        self._adapters, self._inbox = adapters, inbox
+        self._scribe = Scribe()
+        self._runner = Runner(adapters, self._scribe, host, self._ended)
+        self._renewals = Renewals(beat)
+        self._running: dict[tuple[int, int], Run] = {}
+        self._to_start: list[Run] = []
+        self._to_settle: list[Run] = []
+
+    @property
+    def running(self) -> list[Run]:
+        """Everything that was claimed and is not settled."""
+        return list(self._running.values())
+
+    def per_board(self) -> Counter[int]:
+        return Counter(run.task.board_id for run in self._running.values())
+
+    def begin(self) -> None:
+        self._renewals.start()
+        self._scribe.start()
+
+    def take(self, claimed: Claimed, entry: RosterEntry | None) -> None:
+        """Keep the lease of a claimed row from now on, and have it started."""
+        run = Run(claimed, entry)
+        for older in self.running:
+            if older.ticket.task_key == run.ticket.task_key:
+                older.stop("lost")
+                self._renewals.drop(older.name)
+        self._running[run.name] = run
+        span = run.task.lease_duration_ms or run.task.board.lease_ms
+        lost = functools.partial(self._inbox.put, functools.partial(run.stop, "lost"))
+        self._renewals.keep(run.name, run.ticket, span, lost)
+        self._to_start.append(run)
+
+    def start(self) -> list[Run]:
+        """Start what was taken; one that cannot be started has ended with a sentence."""
+        batch = list(self._to_start)
+        if not batch:
+            return []
+        try:
+            self._runner.prepare(batch)
+            self._runner.start(batch)
+        except AWAY:
+            raise
+        except Exception as error:
+            log.exception("Tasks could not be started")
+            for run in [run for run in batch if run.began == 0.0]:
+                self._ended_unstarted(run, f"{type(error).__name__}: {error}")
+        self._to_start.clear()
+        return batch
+
+    def _ended_unstarted(self, run: Run, error: str) -> None:
+        run.ending = Failed(f"The worker could not be started: {error}")
+        self._to_settle.append(run)
+
+    def settle(self) -> list[Settled]:
+        """Write every ending that was told since the last call."""
+        batch = list(self._to_settle)
+        if not batch:
+            return []
+        try:
+            settled = settle(batch, self._scribe)
+        except AWAY:
+            for run in batch:
+                run.doubtful = True
+            raise
+        del self._to_settle[: len(batch)]
+        for run in batch:
+            self._running.pop(run.name, None)
+            self._renewals.drop(run.name)
+        return settled
+
+    def hand_back_unstarted(self) -> None:
+        """What was claimed and not begun goes back first."""
+        for run in self._to_start:
+            run.why, run.ending = "shutdown", StoppedEarly()
+        self._to_settle += self._to_start
+        self._to_start.clear()
+
+    def beat_now(self) -> None:
+        self._renewals.hurry()
+
+    def close(self, sign_off: Callable[[], None]) -> int:
+        """Let go of everything; what still runs is handed back in the last statement. Answers how much that
+        was.
+        """
+        left = self.running
+        self._renewals.close()
+        self._scribe.close()
+        try:
+            self._renewals.join(2)
+            self._scribe.flush()
+            sign_off()
+            for run in left:
+                run.why, run.ending = "shutdown", run.ending or StoppedEarly()
+            settle(left, self._scribe)
+        except AWAY as error:
+            log.warning("%d tasks are left to their leases, the database is away: %s", len(left), error)
+        for adapter in self._adapters.values():
+            adapter.close()
+        return len(left)
+
+    def _ended(self, run: Run) -> None:
+        self._inbox.put(functools.partial(self._to_settle.append, run))

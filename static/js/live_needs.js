@@ -1,0 +1,17 @@
+// How much waits on the reader, on every page: the number in the frame, "(3)" before the title, the mark of the tab.
+
+const shown = document.getElementById("needs-count");
+const icon = document.getElementById("favicon");
+
+export function setCount(count) {
+  if (shown) {
+    shown.hidden = count === 0;
+    shown.dataset.n = count;
+    const digits = [...shown.childNodes].filter((node) => node.nodeType === Node.TEXT_NODE);
+    for (const node of digits) node.remove();
+    shown.append(String(count));
+  }
+  document.title = (count ? `(${count}) ` : "") + document.title.replace(/^\(\d+\) /, "");
+  const mark = icon?.dataset[count ? "you" : "calm"];
+  if (mark && icon.getAttribute("href") !== mark) icon.href = mark;
+}

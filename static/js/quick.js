@@ -1,0 +1,41 @@
+// The quick line: `c` goes there, Enter files, several pasted lines are offered as several tasks.
+
+const line = () => document.getElementById("quick-line");
+const typing = (element) => element?.closest?.("input, textarea, select, [contenteditable]");
+
+document.addEventListener("keydown", (event) => {
+  if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
+  if (event.key === "c" && !typing(event.target) && line()) {
+    event.preventDefault();
+    line().focus();
+    line().scrollIntoView({ block: "nearest" });
+  }
+  if (event.target !== line()) return;
+  if (event.key === "Escape") line().blur();
+  const whole = event.key === "Enter" && !event.isComposing && !event.shiftKey;
+  if (whole && (lines(event.target).length < 2)) {
+    event.preventDefault();
+    event.target.form.requestSubmit(event.target.form.querySelector("[data-quick-one]"));
+  }
+});
+document.addEventListener("keydown", (event) => {
+  if (event.target === line() && event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
+    event.preventDefault();
+    event.target.form.requestSubmit(event.target.form.querySelector("[data-quick-one]"));
+  }
+});
+
+document.addEventListener("input", (event) => { if (event.target === line()) fit(event.target); });
+
+function fit(field) {
+  const many = lines(field);
+  const each = field.form.querySelector("[data-quick-each]");
+  each.hidden = many.length < 2;
+  each.querySelector("[data-n]").textContent = many.length;
+  field.form.querySelector(".wrong")?.remove(); // what was wrong was about the text before
+  field.form.querySelector(".is-wrong")?.classList.remove("is-wrong");
+  field.ariaInvalid = null;
+  field.rows = Math.min(8, Math.max(1, field.value.split("\n").length));
+}
+
+const lines = (field) => field.value.split("\n").filter((text) => text.trim());

@@ -1,0 +1,82 @@
+// Shows what an act answered. The server names it in the HX-Trigger header as {"toast": {text, tone, href, link}};
+// it is read here from the answer itself, because the element that asked may be gone from the page by then.
+// Anything may also dispatch a "toast" event with that detail on document.
+
+const shelf = document.getElementById("toasts");
+const STAY = 7000;
+const NO_ANSWER = "The server did not answer. Nothing you typed is lost; try again.";
+
+document.addEventListener("htmx:afterRequest", (event) => {
+  const { xhr } = event.detail;
+  const told = toastOf(xhr);
+  if (told) show(told);
+  else if (xhr.status >= 400 && !tellsItself(event)) show({ text: problem(xhr.status), tone: "error" });
+});
+for (const failure of ["htmx:sendError", "htmx:timeout"]) {
+  document.addEventListener(failure, (event) => { if (!tellsItself(event)) show({ text: NO_ANSWER, tone: "error" }); });
+}
+// A form marked `data-tells` shows its own failures where they belong.
+const tellsItself = (event) => Boolean(event.detail.requestConfig?.elt?.closest?.("[data-tells]"));
+document.addEventListener("toast", (event) => { if (event.target === document) show(event.detail); });
+
+for (const toast of shelf.querySelectorAll(".toast")) settle(toast, toast.classList.contains("toast--error"));
+
+function toastOf(xhr) {
+  try { return JSON.parse(xhr.getResponseHeader("HX-Trigger") ?? "null")?.toast; } catch { return null; }
+}
+
+function problem(status) {
+  if (status === 401) return "You are signed out. Sign in again.";
+  if (status === 403) return "The page is too old to act. Load it again.";
+  if (status === 404) return "This is not here any more.";
+  if (status === 429) return "That was too fast. Wait a moment and try again.";
+  return `The server could not do this (${status}). Nothing you typed is lost; try again.`;
+}
+
+export function show({ text, tone = "ok", href, link }) {
+  const toast = document.createElement("div");
+  toast.className = `toast${tone === "error" ? " toast--error" : ""}`;
+  toast.append(icon(tone === "error" ? "stuck" : "ok"), span(text));
+  if (href) toast.append(way(href, link));
+  for (const old of [...shelf.children].slice(0, -2)) old.remove();
+  shelf.append(toast);
+  settle(toast, tone === "error");
+}
+
+function settle(toast, stays) {
+  if (stays) {
+    const close = document.createElement("button");
+    close.className = "btn btn--small btn--icon";
+    close.type = "button";
+    close.ariaLabel = shelf.dataset.dismiss;
+    close.append(icon("x"));
+    close.addEventListener("click", () => toast.remove());
+    toast.append(close);
+  }
+  // A toast under the pointer, or with focus in it, is being read.
+  const leave = () => (toast.matches(":hover, :focus-within") ? setTimeout(leave, 1500) : toast.remove());
+  setTimeout(leave, stays ? STAY * 2 : STAY);
+}
+
+function way(href, text) {
+  const a = document.createElement("a");
+  Object.assign(a, { className: "btn btn--small", href, textContent: text });
+  return a;
+}
+
+function span(text) {
+  const element = document.createElement("span");
+  element.dir = "auto";
+  element.textContent = text;
+  return element;
+}
+
+function icon(name) {
+  const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+  svg.setAttribute("class", "i");
+  svg.setAttribute("aria-hidden", "true");
+  const use = document.createElementNS("http://www.w3.org/2000/svg", "use");
+  use.setAttribute("href", `#i-${name}`);
+  svg.append(use);
+  return svg;
+}

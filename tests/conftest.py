@@ -1,0 +1,34 @@
+"""Fixtures for every test. Where the data lie and which database is used: `tests/plugin.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+
+import pytest
+from django.db.models.functions import Now
+
+from boards.models import Task
+from tests.plugin import DATABASE
+
+
+@pytest.fixture(scope="session")
+def django_db_createdb(django_db_createdb: bool) -> bool:
+    return django_db_createdb or not DATABASE.is_current()
+
+
+@pytest.fixture(scope="session")
+def django_db_setup(django_db_setup: None) -> Iterator[None]:
+    DATABASE.mark(current=False)
+    yield
+    DATABASE.mark(current=True)
+
+
+@pytest.fixture
+def lapse() -> Callable[[Task], None]:
+    """Run a task's lease out, by the database's clock."""
+
+    def run_out(task: Task) -> None:
+        Task.objects.filter(pk=task.pk).update(lease_until=Now() - timedelta(milliseconds=1))
+
+    return run_out

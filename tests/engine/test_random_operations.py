@@ -1,0 +1,283 @@
+"""Random operations by several actors against a model of the table; invariants after each (spec: 02 section 8)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import timedelta
+
+import pytest
+from django.db.models.functions import Now
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    rule,
+    run_state_machine_as_test,
+)
+
+from boards import people, tasks
+from boards.debts import paying
+from boards.models import Attempt, Debt, Event, Hold, Task, TaskDep
+from boards.states import TERMINAL
+from boards.tasks import Filing, HoldFiling, Recorded, Wanted
+from tests import cast
+
+STATUS_KINDS = {
+    "task.filed",
+    "task.held",
+    "task.released",
+    "task.claimed",
+    "task.resumed",
+    "task.completed",
+    "task.handed_in",
+    "task.checked",
+    "task.errored",
+    "task.retried",
+    "task.cancelled",
+    "task.handed_back",
+    "task.skipped",
+}
+
+
+HOW = ["complete", "complete", "complete", "fail", "for_good", "hand_back", "worker_cancels"]
+# What may be drawn, as often as it stands here, and what there must be for it.
+OPERATIONS = [
+    ("file", ""),
+    ("hold", "pending"),
+    ("release", "held"),
+    ("claim", "pending in_progress"),
+    ("claim", "pending in_progress"),
+    ("claim", "pending in_progress"),
+    ("settle", "grants"),
+    ("settle", "grants"),
+    ("settle", "grants"),
+    ("an_old_grant_writes_nothing", "stale"),
+    ("the_lease_runs_out", "grants"),
+    ("ask_and_suspend", "grants"),
+    ("answer", "asked"),
+    ("answer", "asked"),
+    ("cancel", "pending held in_progress needs_check"),
+    ("skip", "errored pending"),
+    ("retry", "errored cancelled"),
+    ("check", "needs_check"),
+    ("check", "needs_check"),
+]
+
+
+class Board(RuleBasedStateMachine):
+    """`model`: what each task's status must be; `grants`: the tickets that still own their rows."""
+
+    @initialize()
+    def make(self) -> None:
+        space = cast.make_space(f"s{Task.objects.count()}-{id(self)}")
+        self.board = cast.make_board(space, max_total_retries=6)
+        self.anna = cast.chain_of(cast.make_member(space, f"anna{space.pk}"))
+        self.bert = cast.chain_of(cast.make_member(space, f"bert{space.pk}"))
+        self.worker = cast.agent_chain(self.board)
+        self.model: dict[int, str] = {}
+        self.grants: dict[int, tasks.Ticket] = {}
+        self.stale: list[tasks.Ticket] = []
+        self.events = 0
+        for n, deps in enumerate([[], ["a0"], ["a0", "a1"], ["a1"], []]):
+            filing = Filing(goal="A task", id=f"a{n}", assignee="writer", deps=deps, max_attempts=2)
+            self.model[tasks.file_task(self.anna, self.board, filing, allow_same=True).pk] = "pending"
+            self.events += 1
+
+    def having(self, *statuses: str) -> list[int]:
+        return sorted(key for key, status in self.model.items() if status in statuses)
+
+    def pick(self, data: st.DataObject, *statuses: str) -> int | None:
+        keys = self.having(*statuses)
+        return data.draw(st.sampled_from(keys)) if keys else None
+
+    def moved(self, outcome: tasks.TaskWriteOutcome) -> bool:
+        self.events += outcome.result is Recorded.RECORDED
+        return outcome.result is Recorded.RECORDED
+
+    def ended(self, key: int) -> None:
+        """Follow the cascade in the model: what waits on an ended row is cancelled, all the way."""
+        ticket = self.grants.pop(key, None)
+        if ticket:
+            self.stale.append(ticket)
+        for debt_id in Debt.objects.filter(task=key, kind="session_stop").values_list("pk", flat=True):
+            paying.pay(debt_id)
+        if self.model[key] not in {"errored", "cancelled"}:
+            return
+        edges = TaskDep.objects.filter(dependency=key).values_list("dependent", flat=True)
+        for dependent in edges:
+            if self.model[dependent] in {"pending", "held"}:
+                self.model[dependent] = "cancelled"
+                self.events += 1
+                self.ended(dependent)
+
+    def file(self, data: st.DataObject) -> None:
+        held, tries, check, ask = data.draw(
+            st.tuples(
+                st.sampled_from([False] * 4 + [True]),
+                st.integers(1, 3),
+                st.booleans(),
+                st.sampled_from([False, False, True]),
+            )
+        )
+        alive = self.having("pending", "held", "in_progress", "needs_check", "completed")
+        deps = data.draw(st.lists(st.sampled_from(alive), max_size=3, unique=True)) if alive else []
+        task = tasks.file_task(
+            self.anna,
+            self.board,
+            Filing(
+                goal="A task",
+                assignee="writer",
+                deps=list(Task.objects.filter(pk__in=deps).values_list("public_id", flat=True)),
+                held=held,
+                max_attempts=tries,
+                checker="person" if check else "none",
+                holds=[HoldFiling(kind="confirm", prompt="Sure?")] if ask else [],
+            ),
+            allow_same=True,
+        )
+        self.model[task.pk] = "held" if held else "pending"
+        self.events += 1
+
+    def hold(self, data: st.DataObject) -> None:
+        key = self.pick(data, "pending")
+        if key and not Task.objects.get(pk=key).attempts and self.moved(tasks.hold(self.bert, key)):
+            self.model[key] = "held"
+
+    def release(self, data: st.DataObject) -> None:
+        key = self.pick(data, "held")
+        if key and self.moved(tasks.release(self.anna, key)):
+            self.model[key] = "pending"
+
+    def claim(self, data: st.DataObject) -> None:
+        count = data.draw(st.integers(1, 3))
+        spent = Task.objects.filter(board=self.board, lease_until__lte=Now(), abandonments__gte=3)
+        for key in list(spent.values_list("pk", flat=True)):
+            self.model[key] = "errored"
+            self.events += 1
+        before = set(spent.values_list("pk", flat=True))
+        got = tasks.claim(
+            [Wanted(self.board.pk, {"writer": count})], limit=count, lease_ms=60_000, claimed_by=cast.HERE
+        )
+        for key in before:
+            self.ended(key)
+        for one in got:
+            assert one.task.unmet_deps == one.task.open_holds == 0
+            if one.task.pk in self.grants:
+                self.stale.append(self.grants[one.task.pk])
+            self.grants[one.task.pk] = one.ticket
+            self.model[one.task.pk] = "in_progress"
+            self.events += 1
+
+    def settle(self, data: st.DataObject) -> None:
+        how = data.draw(st.sampled_from(HOW))
+        key = data.draw(st.sampled_from(sorted(self.grants)))
+        ticket = self.grants[key]
+        if how == "complete":
+            outcome = tasks.complete(self.worker, key, {"n": 1}, claim=ticket)
+        elif how in {"fail", "for_good"}:
+            outcome = tasks.fail(self.worker, key, "no", claim=ticket, for_good=how == "for_good")
+        elif how == "hand_back":
+            outcome = tasks.hand_back(self.worker, key, claim=ticket)
+        else:
+            outcome = tasks.end_for_good(self.worker, key, "no use", claim=ticket, ending="cancelled")
+        if self.moved(outcome):
+            self.model[key] = outcome.status
+            self.ended(key)
+
+    def an_old_grant_writes_nothing(self, data: st.DataObject) -> None:
+        ticket = data.draw(st.sampled_from(self.stale))
+        outcome = tasks.complete(self.worker, ticket.task_key, "late", claim=ticket)
+        assert outcome.result is Recorded.DECLINED
+        assert tasks.renew_leases([ticket])[ticket.task_key] is None
+
+    def the_lease_runs_out(self, data: st.DataObject) -> None:
+        key = data.draw(st.sampled_from(sorted(self.grants)))
+        Task.objects.filter(pk=key, lease_until__isnull=False).update(lease_until=Now() - timedelta(seconds=1))
+
+    def ask_and_suspend(self, data: st.DataObject) -> None:
+        key = data.draw(st.sampled_from(sorted(self.grants)))
+        if not tasks.owns(self.grants[key]):
+            return
+        people.open_hold(self.worker, claim=self.grants[key], kind="question", prompt="Which?")
+        assert people.suspend(self.grants[key]).landed
+
+    def answer(self, data: st.DataObject) -> None:
+        still_open = list(Hold.objects.filter(board=self.board, state="open").order_by("pk"))
+        if still_open:
+            hold = data.draw(st.sampled_from(still_open))
+            people.answer_hold(self.bert, hold.pk, choice="yes" if hold.kind == "confirm" else "", text="words")
+
+    def cancel(self, data: st.DataObject) -> None:
+        key = self.pick(data, "pending", "held", "in_progress", "needs_check")
+        if key and self.moved(tasks.cancel(self.bert, key, "no longer wanted")):
+            self.model[key] = "cancelled"
+            self.ended(key)
+
+    def skip(self, data: st.DataObject) -> None:
+        key = self.pick(data, "errored", "pending")
+        if key and self.moved(tasks.skip(self.anna, key, "set aside")):
+            self.model[key] = "cancelled"
+            self.ended(key)
+
+    def retry(self, data: st.DataObject) -> None:
+        key = self.pick(data, "errored", "cancelled", "completed")
+        if key and self.moved(tasks.retry(self.anna, key)):
+            self.model[key] = "pending"
+
+    def check(self, data: st.DataObject) -> None:
+        good = data.draw(st.booleans())
+        key = self.pick(data, "needs_check")
+        if key and self.moved(tasks.accept(self.anna, key) if good else tasks.send_back(self.anna, key, "again")):
+            self.model[key] = "completed" if good else "pending"
+
+    @rule(data=st.data())
+    def step(self, data: st.DataObject) -> None:
+        """One operation that finds something to do, drawn by weight: rules of their own are drawn too unevenly."""
+        operation = data.draw(st.sampled_from([name for name, needs in OPERATIONS if self.has(needs)]))
+        getattr(self, operation)(data)
+
+    def has(self, needs: str) -> bool:
+        found = {
+            "": True,
+            "grants": bool(self.grants),
+            "stale": bool(self.stale),
+            "asked": Hold.objects.filter(board=self.board, state="open").exists(),
+        }
+        return found[needs] if needs in found else bool(self.having(*needs.split()))
+
+    @invariant()
+    def the_table_holds(self) -> None:
+        if not hasattr(self, "board"):
+            return
+        rows = {task.pk: task for task in Task.objects.filter(board=self.board)}
+        assert {key: row.status for key, row in rows.items()} == self.model
+        unmet = Counter(
+            TaskDep.objects.filter(dependent__in=rows)
+            .exclude(dependency__status="completed")
+            .values_list("dependent", flat=True)
+        )
+        asked = Counter(Hold.objects.filter(task__in=rows, state="open").values_list("task", flat=True))
+        attempts = list(Attempt.objects.filter(task__in=rows).values_list("task", "ended_at"))
+        made = Counter(key for key, _ in attempts)
+        working = Counter(key for key, ended_at in attempts if ended_at is None)
+        for key, row in rows.items():
+            assert (row.unmet_deps, row.open_holds) == (unmet[key], asked[key])
+            assert (row.attempts, row.status == "in_progress") == (made[key], working[key] == 1)
+            assert (row.completed_at is not None) == (row.status in TERMINAL)
+            assert row.lease_until is None or row.status == "in_progress"
+        recorded = Event.objects.filter(board=self.board, kind__in=STATUS_KINDS).exclude(kind="task.resumed")
+        resumed = Event.objects.filter(board=self.board, kind="task.resumed").count()
+        assert recorded.count() + resumed == self.events
+        assert not Debt.objects.filter(task__board=self.board).exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_random_operations_never_break_the_table():
+    run_state_machine_as_test(
+        Board,
+        settings=settings(
+            max_examples=12, stateful_step_count=60, deadline=None, suppress_health_check=list(HealthCheck)
+        ),
+    )

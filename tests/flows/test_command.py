@@ -1,0 +1,133 @@
+"""`manage.py flow`: start, follow, validate, list, show."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from django.core.management import CommandError, call_command
+
+from boards import flows
+from boards.flows.validation import validate
+from boards.management.commands import flow as command
+from boards.models import FlowRun
+from tests.flows.cast import REVIEWED, Stage, settle
+from tests.flows.repository import small_repository
+from tests.flows.tiny_drain import work
+
+pytestmark = pytest.mark.django_db
+
+
+def run(*words: str) -> str:
+    out = io.StringIO()
+    call_command("flow", *words, stdout=out)
+    return out.getvalue()
+
+
+def followed(monkeypatch: pytest.MonkeyPatch, stage: Stage, *words: str) -> tuple[str, int]:
+    """Start and follow a run, with the tiny drain at work whenever the command looks away."""
+
+    def meanwhile(seconds: float) -> None:
+        settle()
+        for flow in stage.space.flows.all():
+            work(flow.board)
+
+    monkeypatch.setattr(command.time, "sleep", meanwhile)
+    out = io.StringIO()
+    with pytest.raises(SystemExit) as left:
+        call_command("flow", "start", *words, "--follow", stdout=out)
+    assert isinstance(left.value.code, int)
+    return out.getvalue(), left.value.code
+
+
+def test_start_says_where_the_run_is(stage: Stage) -> None:
+    stage.flow()
+    told = run("start", "reviewed", "--input", "topic=tides", "--name", "About tides")
+    assert told == "About tides started as run 1 of Reviewed. /f/reviewed/r/1/\n"
+    made = FlowRun.objects.get()
+    assert (made.inputs, made.started_by_name) == ({"topic": "tides"}, "Olga")
+
+
+def test_start_acts_as_the_member_that_is_named(stage: Stage) -> None:
+    stage.flow()
+    run("start", "reviewed", "--as", "anna")
+    assert FlowRun.objects.get().started_by_name == "Anna"
+    with pytest.raises(CommandError, match='Nobody called "bob"'):
+        run("start", "reviewed", "--as", "bob")
+
+
+def test_a_followed_run_stops_where_a_person_is_asked(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, settings: Any
+) -> None:
+    settings.DATA_DIR = tmp_path
+    repository = small_repository(tmp_path / "checkout")
+    monkeypatch.chdir(repository.folder)
+    told, code = followed(monkeypatch, stage, "release-notes", "--input", "repo=.", "--input", "title=Notes")
+    assert code == 3
+    lines = told.splitlines()
+    assert lines[0] == "Release notes 1 started as run 1 of Release notes. /f/release-notes/r/1/"
+    assert "Collect: entered" in lines
+    assert "Collect: done" in lines
+    assert lines[-2].startswith("Approve: waits on a person. May these release notes be published?")
+    assert lines[-1] == "Answer it in Needs you, or here: /f/release-notes/r/1/"
+    assert FlowRun.objects.get().inputs["repo"] == str(repository.folder), "a folder is meant from where the shell is"
+
+
+def test_a_followed_run_that_fails_says_why(stage: Stage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    told, code = followed(monkeypatch, stage, "release-notes", "--input", f"repo={tmp_path}")
+    assert code == 1
+    assert f"There is no git repository at {tmp_path}. Give the path of a checkout." in told
+    assert "Start it again with other inputs" in told
+
+
+def test_a_followed_run_that_ends_leaves_with_zero(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    stage.flow("{key: short, name: Short, steps: [{key: done, name: Done}]}")
+    told, code = followed(monkeypatch, stage, "short")
+    assert code == 0
+    assert told.splitlines()[-1] == "Short 1 is completed. /f/short/r/1/"
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("start", "nothing"), 'There is no flow "nothing" in Halyard. There is reviewed, release-notes'),
+        (("start", "reviewed", "--input", "topic"), '"topic" is no input. Write it as NAME=VALUE.'),
+        (("start", "reviewed", "--input", "topics=x"), 'There is no input "topics"'),
+        (("start", "release-notes"), "Repository is needed."),
+        (("start", "reviewed", "--space", "moon"), "Name the space with --space. There is halyard."),
+        (("show", "nothing"), "There is no flow"),
+        (("validate", "/no/such/file"), "cannot be read"),
+    ],
+)
+def test_what_cannot_be_done_is_said_in_a_sentence(stage: Stage, words: tuple[str, ...], sentence: str) -> None:
+    stage.flow()
+    with pytest.raises(CommandError) as refused:
+        run(*words)
+    assert sentence in str(refused.value)
+    assert not FlowRun.objects.exists()
+
+
+def test_without_a_space_it_says_what_to_do() -> None:
+    with pytest.raises(CommandError, match="There is no space yet"):
+        run("list")
+
+
+def test_validate_names_every_problem(tmp_path: Path) -> None:
+    good, bad = tmp_path / "good.yaml", tmp_path / "bad.yaml"
+    good.write_text(REVIEWED)
+    bad.write_text(REVIEWED.replace("kind: approval", "kind: robot"))
+    assert run("validate", str(good)).splitlines()[0] == "reviewed: valid, 4 steps"
+    with pytest.raises(CommandError, match=r'line 8, steps\[1\]\.kind: Unknown kind "robot"'):
+        run("validate", str(bad))
+
+
+def test_list_and_show(stage: Stage) -> None:
+    made = stage.flow()
+    flows.start(stage.anna, made, {})
+    assert run("list").splitlines()[0] == "reviewed  Reviewed, version 1, 1 runs"
+    shown = run("show", "reviewed")
+    assert yaml.safe_load(shown)["type"] == "orchestra_flow"
+    assert validate(shown).wire() == validate(REVIEWED).wire(), "what is shown can be saved again"

@@ -1,0 +1,277 @@
+"""The full form of a new task and the edit form: what they write, what they refuse, and that no text is lost."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from boards import tasks
+from boards.models import Hold, Member, Role, Task
+from tests import cast
+
+pytestmark = pytest.mark.django_db
+
+
+class Desk:
+    def __init__(self) -> None:
+        self.space = cast.make_space()
+        self.anna = cast.make_member(self.space, "anna")
+        self.vera = cast.make_member(self.space, "vera", Role.VIEWER)
+        self.board = cast.make_board(self.space)
+        self.chain = cast.chain_of(self.anna)
+
+    def client(self, member: Member | None = None, *, htmx: bool = False) -> Client:
+        client = Client(headers={"hx-request": "true"} if htmx else {})
+        client.force_login((member or self.anna).user)
+        return client
+
+    def files(self, member: Member | None = None, *, htmx: bool = False, **form: object):
+        return self.client(member, htmx=htmx).post(reverse("web:new_task", args=["desk"]), {"goal": "Write", **form})
+
+    def edits(self, task: Task, member: Member | None = None, **form: object):
+        """Open the form, change the fields, send all of it back as a browser does."""
+        address = reverse("web:task_edit", args=["desk", task.public_id])
+        client = self.client(member)
+        page = client.get(address).content.decode()
+        return client.post(address, {**fields_of(page), **form})
+
+
+def fields_of(page: str) -> dict[str, object]:
+    """What the form of the page would send untouched (the token aside)."""
+    html = page[page.index('<form class="form-page') :]
+    sent: dict[str, object] = dict(re.findall(r'<input type="hidden" name="(was-\w+)" value="(\w*)"', html))
+    for tag in re.findall(r"<input[^>]*>", html):
+        name = re.search(r'name="(\w+)"', tag)
+        if name and "hidden" not in tag and "disabled" not in tag and "checkbox" not in tag and name[1] != "deps":
+            value = re.search(r'value="([^"]*)"', tag)
+            sent[name[1]] = value[1] if value else ""
+    for name, rest, text in re.findall(r'<textarea[^>]*name="(\w+)"([^>]*)>([^<]*)</textarea>', html):
+        if "disabled" not in rest:
+            sent[name] = text.replace("&quot;", '"').replace("&amp;", "&")
+    for name, rest, options in re.findall(r'<select[^>]*name="(\w+)"([^>]*)>(.*?)</select>', html, re.DOTALL):
+        if "disabled" not in rest:
+            chosen = re.search(r'value="([^"]*)" selected', options)
+            sent[name] = chosen[1] if chosen else ""
+    sent["deps"] = re.findall(r'name="deps"[^>]*value="([^"]+)"', html)
+    return sent
+
+
+@pytest.fixture
+def desk() -> Desk:
+    return Desk()
+
+
+def test_a_task_is_filed_with_all_its_fields(desk):
+    first = cast.filed(desk.board, desk.chain, "Collect")
+    answer = desk.files(
+        goal=" Write the notes ",
+        title="Notes",
+        context="Be short.",
+        input='{"file": "notes.md"}',
+        labels="docs, 2.4, docs",
+        priority="5",
+        due_at="2027-03-01T12:30",
+        tz_offset="-60",
+        deps=[f"{first.public_id} — Collect", "", first.public_id],
+        assignee="writer",
+        max_attempts="3",
+        checker="person",
+        question="Is the budget approved?",
+        question_kind="confirm",
+        id="notes-1",
+    )
+    task = Task.objects.get(public_id="notes-1")
+    assert answer["Location"] == reverse("web:task", args=["desk", "notes-1"])
+    assert (task.goal, task.title, task.context, task.input) == (
+        "Write the notes",
+        "Notes",
+        "Be short.",
+        {"file": "notes.md"},
+    )
+    assert (task.labels, task.priority, task.assignee, task.max_attempts) == (["docs", "2.4"], 5, "writer", 3)
+    assert (task.checker, task.status, task.unmet_deps) == ("person", "pending", 1)
+    assert task.due_at == datetime(2027, 3, 1, 11, 30, tzinfo=UTC)
+    hold = Hold.objects.get(task=task)
+    assert (hold.kind, hold.prompt, task.open_holds) == ("confirm", "Is the budget approved?", 1)
+
+
+def test_a_held_task_with_a_question_of_two_options(desk):
+    desk.files(held="1", question="Which one?", question_options="Red\nBlue\n")
+    task = Task.objects.get()
+    assert task.status == "held"
+    assert [option["label"] for option in Hold.objects.get(task=task).options] == ["Red", "Blue"]
+
+
+@pytest.mark.parametrize(
+    ("field", "text", "says"),
+    [
+        ("goal", "\u200b ", "blank"),
+        ("title", "x" * 201, "200"),
+        ("input", "[1]", "JSON object"),
+        ("input", "{nope", "not JSON"),
+        ("priority", "high", "whole number"),
+        ("max_attempts", "0", "1"),
+        ("due_at", "tomorrow", "date and a time"),
+        ("assignee", "nobody-here", "not on the roster"),
+        ("checker", "nobody-here", "not on the roster"),
+        ("deps", "nothing-there", "not on this board"),
+        ("deps", "../x y", "not the id of a task"),
+        ("id", "a b", "letters, digits"),
+        ("labels", "x" * 101, "100"),
+    ],
+)
+def test_a_refusal_stands_at_its_field_and_every_text_is_kept(desk, field, text, says):
+    typed = {"goal": "Write the notes", "context": "Kept <as> it is.", "labels": "docs", field: text}
+    answer = desk.files(**typed)
+    html = answer.content.decode()
+    assert answer.status_code == 422
+    assert not Task.objects.exists()
+    assert re.search(rf'id="wrong-{field}".*?{re.escape(says)}', html, re.DOTALL), html
+    assert "Kept &lt;as&gt; it is." in html
+    assert 'aria-invalid="true"' in html
+
+
+def test_one_option_is_no_choice(desk):
+    answer = desk.files(question="Which one?", question_options="Red")
+    assert answer.status_code == 422
+    assert "two to six options" in answer.content.decode()
+
+
+def test_the_same_goal_shows_the_open_one_and_may_be_filed_anyway(desk):
+    first = cast.filed(desk.board, desk.chain, "Write the notes")
+    form = {"goal": "write  the NOTES", "assignee": "writer", "form_key": "k1"}
+    answer = desk.files(**form)
+    html = answer.content.decode()
+    assert answer.status_code == 422
+    assert "is open already" in html
+    assert reverse("web:task", args=["desk", first.public_id]) in html
+    assert 'name="allow_same"' in html
+    assert desk.files(**form, allow_same="1").status_code == 302
+    assert Task.objects.count() == 2
+
+
+def test_a_form_sent_twice_files_once(desk):
+    form = {"goal": "Write the notes", "form_key": "k2"}
+    first, second = desk.files(**form), desk.files(**form)
+    assert first["Location"] == second["Location"]
+    assert Task.objects.count() == 1
+
+
+def test_in_the_drawer_a_refusal_is_the_form_and_success_closes_it(desk):
+    refused = desk.files(htmx=True, priority="x")
+    assert refused.status_code == 200
+    assert "wrong-priority" in refused.content.decode()
+    assert "<!doctype" not in refused.content.decode()
+    done = desk.files(htmx=True)
+    assert done.status_code == 204
+    assert "drawer:close" in done["HX-Trigger"]
+
+
+def test_a_viewer_may_not_file_and_is_told_so(desk):
+    answer = desk.files(desk.vera)
+    assert answer.status_code == 422
+    assert "may not do this" in answer.content.decode()
+    assert not Task.objects.exists()
+
+
+def test_the_options_of_dependencies_are_found_by_text_and_only_open_ones(desk):
+    cast.filed(desk.board, desk.chain, "Collect the changes", id="c-1")
+    ended = cast.filed(desk.board, desk.chain, "Collect nothing", id="c-2")
+    tasks.cancel(desk.chain, ended)
+    other = cast.make_board(desk.space, "other")
+    cast.filed(other, desk.chain, "Collect elsewhere", id="c-3")
+    address = reverse("web:dependency_options", args=["desk"])
+    for typed, found in (("COLLECT", ["c-1"]), ("c-1", ["c-1"]), ("%", []), ("\x00", ["c-1"])):
+        html = desk.client().get(address, {"deps": typed}).content.decode()
+        assert re.findall(r'value="([^"]+)"', html) == found
+
+
+def test_an_untouched_form_changes_nothing(desk):
+    first = cast.filed(desk.board, desk.chain, "Collect")
+    task = cast.filed(
+        desk.board,
+        desk.chain,
+        input={"a": [1]},
+        labels=["docs"],
+        due_at=datetime(2027, 3, 1, 11, 30, 12, tzinfo=UTC),
+        deps=[first.public_id],
+    )
+    revision = cast.fresh(task).revision
+    assert desk.edits(task, tz_offset="0").status_code == 302
+    assert cast.fresh(task).revision == revision
+
+
+def test_only_what_was_changed_is_written(desk):
+    task = cast.filed(desk.board, desk.chain, context="Old.")
+    assert desk.edits(task, title="Notes", priority="7", labels="a, b").status_code == 302
+    row = cast.fresh(task)
+    assert (row.title, row.priority, row.labels, row.context) == ("Notes", 7, ["a", "b"], "Old.")
+
+
+def test_dependencies_are_added_and_taken_out(desk):
+    first, second = (cast.filed(desk.board, desk.chain, goal) for goal in ("Collect", "Count"))
+    task = cast.filed(desk.board, desk.chain, deps=[first.public_id])
+    assert desk.edits(task, deps=[second.public_id, ""]).status_code == 302
+    assert [edge.dependency_id for edge in task.dep_edges.all()] == [second.pk]
+    assert desk.edits(task, deps=[""]).status_code == 302
+    assert cast.fresh(task).unmet_deps == 0
+
+
+def test_a_loop_is_refused_with_its_path(desk):
+    first = cast.filed(desk.board, desk.chain, "Collect")
+    task = cast.filed(desk.board, desk.chain, deps=[first.public_id])
+    answer = desk.edits(first, deps=[task.public_id])
+    assert answer.status_code == 422
+    assert "form a loop" in answer.content.decode()
+    assert 'id="wrong-deps"' in answer.content.decode()
+
+
+def test_after_the_start_only_the_due_time_is_open(desk):
+    task = cast.filed(desk.board, desk.chain)
+    cast.claimed(desk.board)
+    page = desk.client().get(reverse("web:task_edit", args=["desk", task.public_id])).content.decode()
+    assert "only its due time can be changed" in page
+    assert len(re.findall(r"disabled>", page)) >= 9
+    answer = desk.edits(task, due_at="2027-03-01T12:30", goal="Sneaked in")
+    row = cast.fresh(task)
+    assert answer.status_code == 302
+    assert (row.goal, row.due_at) == ("Write the notes", datetime(2027, 3, 1, 12, 30, tzinfo=UTC))
+
+
+def test_a_task_that_starts_while_the_form_is_open_is_refused_not_edited(desk):
+    task = cast.filed(desk.board, desk.chain)
+    address = reverse("web:task_edit", args=["desk", task.public_id])
+    client = desk.client()
+    sent = fields_of(client.get(address).content.decode())
+    cast.claimed(desk.board)
+    answer = client.post(address, {**sent, "title": "Too late"})
+    assert cast.fresh(task).title == ""
+    assert answer.status_code == 302 or "was started" in answer.content.decode()
+
+
+def test_somebody_elses_change_of_the_same_field_is_not_written_over(desk):
+    task = cast.filed(desk.board, desk.chain, title="First")
+    address = reverse("web:task_edit", args=["desk", task.public_id])
+    client = desk.client()
+    sent = fields_of(client.get(address).content.decode())
+    tasks.update_task(desk.chain, task, title="Theirs", priority=3)
+    answer = client.post(address, {**sent, "title": "Mine", "context": "Also mine."})
+    html = answer.content.decode()
+    assert answer.status_code == 422
+    assert "It is now: Theirs" in html
+    assert "Also mine." in html
+    assert cast.fresh(task).title == "Theirs"
+    assert client.post(address, {**sent, "context": "Also mine."}).status_code == 302
+    assert (cast.fresh(task).context, cast.fresh(task).priority) == ("Also mine.", 3)
+
+
+def test_an_ended_task_has_nothing_to_save(desk):
+    task = cast.filed(desk.board, desk.chain)
+    tasks.cancel(desk.chain, task)
+    page = desk.client().get(reverse("web:task_edit", args=["desk", task.public_id])).content.decode()
+    assert "nothing of it can be edited" in page
+    assert ">Save<" not in page

@@ -1,0 +1,112 @@
+"""What the worker tests share: a port that remembers, and runs of single jobs without a database."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any
+
+import pytest
+
+from boards.workers.adapters import Adapter, Ending, Job, Running
+from boards.workers.adapters.command import CommandAdapter, Place
+from boards.workers.adapters.python import PythonAdapter
+from boards.workers.protocol import WORKERS, Answer, Ask, TaskFacts
+
+
+@dataclass
+class RecordingPort:
+    """Remembers what a worker said; answers come from `answers`, by key."""
+
+    lines: list[tuple[str, str]] = field(default_factory=list)
+    reports: list[tuple[Any, str]] = field(default_factory=list)
+    asked: list[Ask] = field(default_factory=list)
+    answers: dict[str, Answer] = field(default_factory=dict)
+    steps: dict[str, Any] = field(default_factory=dict)
+    waiting: list[str] = field(default_factory=list)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def report(self, output: Any, note: str) -> None:
+        with self.lock:
+            self.reports.append((output, note))
+
+    def ask(self, question: Ask) -> Answer | None:
+        with self.lock:
+            self.asked.append(question)
+        return self.answers.get(question.key)
+
+    def messages(self) -> list[str]:
+        with self.lock:
+            found, self.waiting = self.waiting, []
+        return found
+
+    def recorded_step(self, name: str) -> tuple[bool, Any]:
+        return name in self.steps, self.steps.get(name)
+
+    def record_step(self, name: str, result: Any) -> Any:
+        self.steps[name] = result
+        return result
+
+    def say(self, text: str, kind: str = "message", data: Mapping[str, Any] | None = None) -> None:
+        with self.lock:
+            self.lines.append((kind, text))
+
+    @property
+    def said(self) -> list[str]:
+        with self.lock:
+            return [text for _, text in self.lines]
+
+
+@dataclass
+class Run:
+    """One started worker of a test."""
+
+    running: Running
+    port: RecordingPort
+    endings: SimpleQueue[Ending]
+
+    def ending(self, seconds: float = 20) -> Ending:
+        return self.endings.get(timeout=seconds)
+
+
+@pytest.fixture
+def port() -> RecordingPort:
+    return RecordingPort()
+
+
+@pytest.fixture
+def registered():
+    """Python workers that a test registers are forgotten after it."""
+    before = dict(WORKERS)
+    yield
+    WORKERS.clear()
+    WORKERS.update(before)
+
+
+@pytest.fixture
+def python_adapter(registered: None):
+    adapter = PythonAdapter(threads=4)
+    yield adapter
+    adapter.close()
+
+
+@pytest.fixture
+def command_adapter(tmp_path: Path) -> CommandAdapter:
+    checkout = Path(__file__).parent.parent.parent
+    return CommandAdapter(Place(tmp_path / "work", checkout, grace_ms=500))
+
+
+@pytest.fixture
+def begin(port: RecordingPort) -> Callable[..., Run]:
+    """Start a worker: `begin(adapter, {"worker": "name"}, goal="…")`."""
+
+    def start(adapter: Adapter, config: Mapping[str, Any], **facts: Any) -> Run:
+        endings: SimpleQueue[Ending] = SimpleQueue()
+        facts = {"id": "t1", "goal": "Do it", **facts}
+        job = Job(TaskFacts(**facts), port, config, folder="board/t1")
+        return Run(adapter.start(job, endings.put), port, endings)
+
+    return start

@@ -1,0 +1,159 @@
+"""The sweeper's pass: what is past its time and nobody has seen to; each effect once, whoever comes first."""
+
+from __future__ import annotations
+
+import uuid
+from datetime import timedelta
+
+import pytest
+from django.core.management import call_command
+from django.db import connection
+from django.db.models.functions import Now
+
+from boards import live_notices, people, sweeping, tasks
+from boards.actors import Chain
+from boards.debts import owing
+from boards.models import Attempt, Board, Debt, Hold, IdempotencyKey, Process, Task
+from boards.states import Status
+from tests import cast
+
+pytestmark = pytest.mark.django_db
+
+HERE = cast.HERE["drain"]
+
+
+@pytest.fixture
+def board() -> Board:
+    return cast.make_board(cast.make_space())
+
+
+@pytest.fixture
+def anna(board: Board) -> Chain:
+    return cast.chain_of(cast.make_member(board.space))
+
+
+def lapse(*claimed: Task) -> None:
+    Task.objects.filter(pk__in=[task.pk for task in claimed]).update(lease_until=Now() - timedelta(seconds=1))
+
+
+def test_with_nothing_due_it_does_nothing(board: Board) -> None:
+    report = sweeping.sweep_once()
+    assert (report.total, report.failed, str(report)) == (0, [], "")
+
+
+def test_a_lapsed_lease_wakes_the_board_and_never_goes_back_to_ready(
+    board: Board, anna: Chain, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[int | None] = []
+    monkeypatch.setattr(live_notices, "changed", lambda board_id, **more: told.append(board_id))
+    cast.filed(board, anna)
+    lapse(cast.claimed(board).task)
+    report = sweeping.sweep_once()
+    assert report.done["lost workers told"] == 1
+    assert told == [board.pk]
+    assert Task.objects.get().status == Status.IN_PROGRESS
+
+
+def test_a_row_that_was_lost_too_often_is_settled(board: Board, anna: Chain) -> None:
+    task = cast.filed(board, anna)
+    cast.claimed(board)
+    Task.objects.update(abandonments=3)
+    lapse(task)
+    assert sweeping.sweep_once().done["abandoned"] == 1
+    row = cast.fresh(task)
+    assert row.status == Status.ERRORED
+    assert task.public_id in row.error
+    assert sweeping.sweep_once().total == 0
+
+
+def test_a_question_past_its_time_is_closed_once(board: Board, anna: Chain) -> None:
+    cast.filed(board, anna)
+    ticket = cast.claimed(board).ticket
+    chain = cast.agent_chain(board)
+    people.open_hold(chain, claim=ticket, kind="approval", prompt="Publish?", due_in_ms=0)
+    assert sweeping.sweep_once().done["questions past their time"] == 1
+    assert Hold.objects.get().state == "expired"
+    assert sweeping.sweep_once().total == 0
+
+
+def a_stop(board: Board, anna: Chain) -> Debt:
+    """A task whose worker is still owed its stop."""
+    task = cast.filed(board, anna)
+    cast.claimed(board)
+    tasks.cancel(anna, task.pk, "Not wanted")
+    return Debt.objects.get(kind="session_stop", payer=f"drain:{HERE}")
+
+
+def test_the_stop_of_a_living_drain_is_left_to_it(board: Board, anna: Chain) -> None:
+    Process.objects.create(id=HERE, kind="drain", pid=1)
+    a_stop(board, anna)
+    Debt.objects.update(created_at=Now() - timedelta(hours=1))
+    sweeping.sweep_once()
+    assert Debt.objects.exists()
+
+
+@pytest.mark.parametrize("state", ["silent", "ended", "forgotten"])
+def test_the_stop_of_a_dead_drain_is_paid_once_its_lease_is_over(state: str, board: Board, anna: Chain) -> None:
+    if state != "forgotten":
+        long_ago = Now() - timedelta(seconds=31)
+        Process.objects.create(
+            id=HERE, kind="drain", pid=1, beat_at=long_ago, stopped_at=long_ago if state == "ended" else None
+        )
+    a_stop(board, anna)
+    sweeping.sweep_once()
+    assert Debt.objects.exists(), "the lease may still be running"
+    Debt.objects.update(created_at=Now() - timedelta(milliseconds=board.lease_ms))
+    assert sweeping.sweep_once().done["stops of dead drains paid"] == 1
+    assert not Debt.objects.exists()
+
+
+def test_one_part_that_fails_does_not_stop_the_others(
+    board: Board, anna: Chain, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(limit: int) -> int:
+        raise RuntimeError("broken")
+
+    monkeypatch.setattr(people, "expire_due", broken)
+    debt = owing.owe("session_stop", "one", payer="any")
+    Debt.objects.filter(pk=debt.pk).update(due_at=Now())
+    report = sweeping.sweep_once()
+    assert report.failed == ["questions past their time"]
+    assert report.done["debts paid"] == 1
+
+
+def test_old_idempotency_keys_and_dead_processes_are_dropped(board: Board) -> None:
+    for age in (timedelta(days=6), timedelta(days=8)):
+        key = IdempotencyKey.objects.create(caller="a", verb="file", key=str(age), body_hash="")
+        IdempotencyKey.objects.filter(pk=key.pk).update(created_at=Now() - age)
+    for age in (timedelta(seconds=5), timedelta(hours=1)):
+        Process.objects.create(kind="drain", pid=1, beat_at=Now() - age)
+    sweeping.sweep_once()
+    assert IdempotencyKey.objects.get().key == str(timedelta(days=6))
+    assert Process.objects.count() == 1
+
+
+def test_it_sleeps_until_the_next_moment_that_is_due(board: Board, anna: Chain) -> None:
+    assert sweeping.seconds_to_next(2.0) == 2.0
+    cast.filed(board, anna)
+    cast.claimed(board, lease_ms=1000)
+    assert 0 < sweeping.seconds_to_next(2.0) <= 1.0
+
+
+def test_the_command_makes_one_pass(board: Board, anna: Chain, capsys: pytest.CaptureFixture[str]) -> None:
+    cast.filed(board, anna)
+    lapse(cast.claimed(board).task)
+    call_command("sweeper", once=True)
+    assert "swept: 1 lost workers told" in capsys.readouterr().out
+
+
+def test_counters_of_attempts_agree_after_a_sweep(board: Board, anna: Chain) -> None:
+    task = cast.filed(board, anna)
+    cast.claimed(board)
+    Task.objects.update(abandonments=3)
+    lapse(task)
+    sweeping.sweep_once()
+    assert Attempt.objects.get(task=task.pk).ending == Attempt.Ending.ABANDONED
+    with connection.cursor() as cursor:
+        cursor.execute("select count(*) from boards_event where task_id = %s and kind = 'task.errored'", [task.pk])
+        assert cursor.fetchone()[0] == 1
+    assert uuid.UUID(HERE)
