@@ -17,12 +17,13 @@ def main() -> None:
     from django.core.management import execute_from_command_line
 
     from orchestra import embedded
+    from orchestra.pgwheel import EmbeddedError
 
     try:
         if embedded.wanted_by(sys.argv):
             embedded.ensure()
         execute_from_command_line(sys.argv)
-    except (ImproperlyConfigured, embedded.EmbeddedError) as error:
+    except (ImproperlyConfigured, EmbeddedError) as error:
         sys.exit(f"{error}")
     except KeyboardInterrupt:
         sys.exit(130)

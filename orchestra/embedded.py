@@ -90,7 +90,10 @@ def ensure() -> None:
             _bring_up(cluster)
     except (OSError, psycopg.Error) as error:
         stop_if_last()
-        raise EmbeddedError(f"The embedded PostgreSQL in {cluster.home} cannot start: {error}") from error
+        raise EmbeddedError(
+            f"The embedded PostgreSQL in {cluster.home} cannot start ({error}): name another folder in DATA_DIR, "
+            f"or {OWN_SERVER}."
+        ) from error
     except BaseException:
         stop_if_last()
         raise
@@ -102,10 +105,13 @@ def stop_if_last() -> None:
     if _held is None:
         return
     (cluster, users), _held = _held, None
-    with _lock(cluster.home / "start", fcntl.LOCK_EX), contextlib.suppress(BlockingIOError):
-        os.close(users)  # not LOCK_UN: that would also take the lock from a forked child that shares it
-        with _lock(cluster.home / "users", fcntl.LOCK_EX | fcntl.LOCK_NB):
-            _stop(cluster)
+    try:
+        with _lock(cluster.home / "start", fcntl.LOCK_EX), contextlib.suppress(BlockingIOError):
+            os.close(users)  # not LOCK_UN: that would also take the lock from a forked child that shares it
+            with _lock(cluster.home / "users", fcntl.LOCK_EX | fcntl.LOCK_NB):
+                _stop(cluster)
+    except FileNotFoundError:  # the folder was removed: nobody can join any more
+        _stop(cluster)
 
 
 def exit_on_sigterm() -> None:
@@ -151,7 +157,7 @@ class _Cluster:
 
     def servers(self) -> set[int]:
         """The process ids of this cluster's server: the postmaster and what it started."""
-        return pgwheel.servers(self.mark, str(self.data))
+        return pgwheel.servers(self.mark, f"\0{self.data}\0")
 
     def make_folders(self) -> None:
         """Folders of our own only. Root keeps the upper one: the server may not touch locks and programs."""
@@ -215,6 +221,8 @@ def _bring_up(cluster: _Cluster) -> None:
     while not _answers(cluster):
         if not (living := cluster.servers()):
             _start(cluster)
+        elif not (cluster.data / "PG_VERSION").exists():  # it serves a folder that was removed
+            _stop(cluster)
         elif time.monotonic() > deadline:
             pids = " ".join(map(str, sorted(living)))
             raise EmbeddedError(f"The PostgreSQL of {cluster.data} does not answer: end it (`kill {pids}`).")
@@ -278,7 +286,9 @@ def _start(cluster: _Cluster) -> None:
     result = pgwheel.execute(program, *words, owner=cluster.owner, folder=folder, PGDATA=str(cluster.data))
     if result.returncode and not cluster.servers():  # one that lives was on its way before this try
         said = log.read_text(errors="replace") if log.exists() else result.stderr
-        raise EmbeddedError(f"The embedded PostgreSQL cannot start; {log} ends with:\n{_tail(said)}")
+        raise EmbeddedError(
+            f"The embedded PostgreSQL cannot start: mend what {log} says, or {OWN_SERVER}. It ends with:\n{_tail(said)}"
+        )
 
 
 def _initdb(cluster: _Cluster, binaries: Path) -> None:
@@ -290,7 +300,10 @@ def _initdb(cluster: _Cluster, binaries: Path) -> None:
     words = ["--username", USER, "--auth", "trust", *LOCALE, "--no-instructions", "--pgdata", str(fresh)]
     result = pgwheel.execute(binaries / "initdb", *words, owner=cluster.owner)
     if result.returncode:
-        raise EmbeddedError(f"The embedded PostgreSQL cannot make {cluster.data}:\n{_tail(result.stderr)}")
+        raise EmbeddedError(
+            f"The embedded PostgreSQL cannot make {cluster.data}: mend what follows, or {OWN_SERVER}.\n"
+            f"{_tail(result.stderr)}"
+        )
     fresh.rename(cluster.data)
     if cluster.owner:
         who = f"user {cluster.owner.pw_name}"
@@ -303,7 +316,7 @@ def _tail(output: str) -> str:
 
 def _stop(cluster: _Cluster) -> None:
     """What `pg_ctl -m fast stop` does, but to the process that is this server, whatever the pid file says."""
-    for pid in pgwheel.servers(str(cluster.data)):  # the postmaster: only its command line names the folder
+    for pid in pgwheel.servers(f"cluster_name={cluster.mark}"):  # the postmaster: the rest have titles instead
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGINT)
     deadline = time.monotonic() + PATIENCE

@@ -192,7 +192,7 @@ _hashed = env_flag("HASHED_STATIC", not DEBUG and (STATIC_ROOT / "staticfiles.js
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {
-        "BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"
+        "BACKEND": "orchestra.static_files.StaticFiles"
         if _hashed
         else "django.contrib.staticfiles.storage.StaticFilesStorage"
     },

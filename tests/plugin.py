@@ -78,8 +78,9 @@ DATABASE = Database()
 def pytest_configure(config: pytest.Config) -> None:
     if config.option.help or config.option.collectonly:
         return
-    if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
-        signal.signal(signal.SIGTERM, signal.default_int_handler)  # pytest takes SystemExit for a test's failure
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_DFL:  # pytest would take SystemExit for a failed test
+            signal.signal(number, signal.default_int_handler)
     try:
         embedded.ensure()
     except embedded.EmbeddedError as error:

@@ -9,7 +9,7 @@ import html
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from asgiref.sync import sync_to_async
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
@@ -24,7 +24,7 @@ from django.utils.translation import ngettext
 from boards import actors
 from boards.actors import Chain
 from boards.errors import Refusal
-from boards.models import Member
+from boards.models import Member, User
 from boards.tasks.types import Recorded, TaskWriteOutcome
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ class Act:
         """The page in pieces: batches of rows as they are done, so that ten thousand show how far they are."""
         before, after = frame.split(_ROWS)
         yield before
-        chains = _Chains(request.user.pk)
+        chains = _Chains(cast(User, request.user).pk)
         done = 0
         remaining = iter(keys)
         while batch := list(islice(remaining, BATCH)):
@@ -151,5 +151,6 @@ def _sums(done: int, declined: int) -> str:
 
 
 async def _async(parts: Iterator[str]) -> AsyncIterator[str]:
-    while (part := await sync_to_async(next)(parts, None)) is not None:
+    step = sync_to_async(lambda: next(parts, None))
+    while (part := await step()) is not None:
         yield part

@@ -17,7 +17,7 @@ from django.utils.translation import gettext_lazy as _
 from boards import actors
 from boards.admin.window import InMySpaces, operates, spaces_of
 from boards.event_log import Entry, record
-from boards.models import Board, Member, Role, RosterEntry, Task
+from boards.models import Board, Member, Role, RosterEntry, Task, User
 from boards.states import LIVE
 from boards.workers.protocol import WORKERS
 
@@ -32,10 +32,9 @@ class RosterForm(forms.ModelForm):
     def clean(self) -> dict[str, Any]:
         given = super().clean() or {}
         config = given.get("config") or {}
-        problem = {
-            RosterEntry.Kind.PYTHON: _python_problem,
-            RosterEntry.Kind.COMMAND: _command_problem,
-        }.get(given.get("kind"), lambda config: "")(config)
+        checks = {RosterEntry.Kind.PYTHON.value: _python_problem, RosterEntry.Kind.COMMAND.value: _command_problem}
+        check = checks.get(given.get("kind", ""))
+        problem = check(config) if check else ""
         if problem and {"kind", "config"} & set(self.changed_data):  # other settings can still be saved
             self.add_error("config", problem)
         if given.get("kind") == RosterEntry.Kind.PERSON and not given.get("user"):
@@ -98,14 +97,11 @@ class Roster(admin.TabularInline):
 
     has_change_permission = has_delete_permission = has_add_permission
 
-    def get_formset(self, request: HttpRequest, obj: Any = None, **options: Any) -> Any:
-        """A name stays as it is once it is there: tasks refer to it."""
-        made = super().get_formset(request, obj, **options)
-        if obj is not None and "user" in made.form.base_fields:
-            made.form.base_fields["user"].queryset = made.form.base_fields["user"].queryset.filter(
-                memberships__space=obj.space_id
-            )
-        return made
+    def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **options: Any) -> Any:
+        if db_field.name == "user":
+            members = Member.objects.filter(space__in=spaces_of(request))
+            options["queryset"] = User.objects.filter(pk__in=members.values("user"))
+        return super().formfield_for_foreignkey(db_field, request, **options)
 
 
 class BoardForm(forms.ModelForm):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 from django import forms
 from django.contrib import admin
@@ -130,4 +130,4 @@ class SpacePage(InMySpaces):
         """Who makes a space is its first operator."""
         super().save_model(request, obj, form, change)
         if not change:
-            Member.objects.create(space=obj, user_id=request.user.pk, role=Role.OPERATOR)
+            Member.objects.create(space=obj, user=cast(User, request.user), role=Role.OPERATOR)

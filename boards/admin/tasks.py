@@ -122,7 +122,7 @@ class TaskPage(Window):
     search_help_text = _("Words of id, title, goal or error; “label:docs” for a label")
     ordering = ("-key",)
 
-    def get_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:
+    def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
         return [field.name for field in Task._meta.fields if field.name not in HIDDEN]
 
     def get_search_results(

@@ -85,8 +85,10 @@ def _save(space: Space, board: Board, told: FlowDefinition, chain: Chain | None)
         if definition.load(newest).wire() == told.wire():
             return flow
     number = newest.number + 1 if newest else 1
+    # The database keeps no order of an object's names, and the form that starts a run asks in the author's.
+    order = {"inputs_order": list(told.inputs.get("properties") or ())}
     version = FlowVersion.objects.create(
-        flow=flow, number=number, settings=told.settings(), created_by_id=chain.user_id if chain else None
+        flow=flow, number=number, settings=told.settings() | order, created_by_id=chain.user_id if chain else None
     )
     FlowStep.objects.bulk_create(
         FlowStep(

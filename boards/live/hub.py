@@ -53,6 +53,7 @@ class Hub:
         self.listener = Listener("live-listener")
         self.rooms = Rooms()
         self._hints = Hints(self.rooms)
+        self._admitting: dict[admission.Request, asyncio.Task[Subscription | int]] = {}
         self._asks: dict[Page, str] = {}
         self._answering: set[Page] = set()
         self._boards: dict[int, BoardTurn] = {}
@@ -77,8 +78,12 @@ class Hub:
             await asyncio.to_thread(part.stop)
 
     async def admit(self, request: admission.Request) -> Subscription | int:
-        """What the page may hear, or the close code that says why not."""
-        return await self._checker.run(admission.admit, request)
+        """What the page may hear, or the close code that says why not. Equal requests that come together share one."""
+        answer = self._admitting.get(request)
+        if answer is None:
+            answer = self._admitting[request] = self.loop.create_task(self._checker.run(admission.admit, request))
+            answer.add_done_callback(lambda _: self._admitting.pop(request))
+        return await asyncio.shield(answer)
 
     def join(self, socket: Page) -> None:
         self.rooms.add(socket)
@@ -232,8 +237,8 @@ async def _tell(sockets: Iterable[Page], text: str) -> None:
     for number, socket in enumerate(sockets, start=1):
         try:
             await socket.tell(text)
-        except Exception:
-            log.exception("A page could not be told")
+        except Exception as error:  # it has gone; its own end of the line says so next
+            log.debug("A page could not be told: %s", error)
         if number % AT_ONCE == 0:
             await asyncio.sleep(0)
 

@@ -88,9 +88,7 @@ def asks_for(member: Member, *, task: Task | None = None, run: FlowRun | None = 
     subject = Q(task=task) if task else Q(visit__run=run) | Q(task__visit__run=run)
     holds = list(_holds(member).filter(subject))
     open_ = sorted((h for h in holds if h.state == HoldState.OPEN), key=_by_due)
-    closed = sorted(
-        (h for h in holds if h.state != HoldState.OPEN), key=lambda h: h.answered_at or h.asked_at
-    )
+    closed = sorted((h for h in holds if h.state != HoldState.OPEN), key=lambda h: h.answered_at or h.asked_at)
     return view_all([*open_, *reversed(closed)], member)
 
 
@@ -108,11 +106,7 @@ def view_all(holds: Sequence[Hold], member: Member) -> list[AskView]:
 def step_names(runs: Iterable[FlowRun]) -> dict[tuple[int, str], str]:
     """(version id, step key) -> the step's name, in one query; empty without runs."""
     versions = {run.version_id for run in runs}
-    rows = (
-        FlowStep.objects.filter(version__in=versions).values_list("version_id", "key", "name")
-        if versions
-        else ()
-    )
+    rows = FlowStep.objects.filter(version__in=versions).values_list("version_id", "key", "name") if versions else ()
     return {(version, key): name for version, key, name in rows}
 
 
@@ -127,9 +121,7 @@ def visit_of(hold: Hold) -> Visit | None:
 
 def may_answer(member: Member, hold: Hold) -> bool:
     """Whether the member's role and the hold's assignee let the member decide it."""
-    return member.role in policy.ROLE_ACTIONS["holds.answer"] and is_for(
-        member, hold.assignee_id, hold.assignee_role
-    )
+    return member.role in policy.ROLE_ACTIONS["holds.answer"] and is_for(member, hold.assignee_id, hold.assignee_role)
 
 
 def is_for(member: Member, assignee_id: int | None, role: str) -> bool:
@@ -242,9 +234,7 @@ def _view(hold: Hold, member: Member, steps: dict[tuple[int, str], str]) -> AskV
         draft=draft_view(hold.draft, hold.draft_hash) if hold.draft is not None else None,
         silence=if_nobody(hold),
         may_answer=hold.state == HoldState.OPEN and may_answer(member, hold),
-        whose=whose_words(
-            member, hold.assignee.display if hold.assignee else "", hold.assignee_id, hold.assignee_role
-        ),
+        whose=whose_words(member, hold.assignee.display if hold.assignee else "", hold.assignee_id, hold.assignee_role),
         is_mine=is_for(member, hold.assignee_id, hold.assignee_role),
         run=run,
         step_name=steps.get((run.version_id, visit.step_key), visit.step_key) if run and visit else "",

@@ -175,7 +175,7 @@ def _view(board: Board, roster: Roster, row: dict[str, Any]) -> CardView:
         asks=tuple(_said(hold) for hold in row["holds_open"] or ()),
         ask=_ask(roster, row),
         due_at=row["due_at"] if status not in TERMINAL else None,
-        attempt=_attempt(row),
+        attempt="" if status in {Status.COMPLETED, Status.CANCELLED} else _attempt(row),
         next_try=row["not_before"] if pending else None,
         follow_up=row["follow_up_of_id"] is not None,
         stopping=row["stopping"],

@@ -45,11 +45,7 @@ def draft_view(draft: Any, draft_hash: str = "") -> DraftView:
 
 def is_diff(text: str) -> bool:
     """Whether a text is a unified difference."""
-    return (
-        text.startswith("diff --git ")
-        or bool(re.match(r"--- .*\n\+\+\+ .*\n@@ ", text))
-        or bool(_HUNK.match(text))
-    )
+    return text.startswith("diff --git ") or bool(re.match(r"--- .*\n\+\+\+ .*\n@@ ", text)) or bool(_HUNK.match(text))
 
 
 def diff_lines(text: str) -> list[DiffLine]:

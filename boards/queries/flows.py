@@ -13,7 +13,8 @@ from django.db.models.functions import Coalesce, RowNumber
 
 from boards.models import Flow, FlowRun, FlowStep, FlowVersion, Hold, Member
 from boards.queries.run_steps import ICONS, StepView
-from boards.queries.schema_fields import Field, fields_of
+from boards.queries.runs import start_form
+from boards.queries.schema_fields import Field
 from boards.states import HoldState, Phase, RunStatus, Status
 
 PAGE: Final = 50
@@ -55,7 +56,6 @@ class FlowPage:
     next: int
     counts: dict[str, int]
     fields: tuple[Field, ...]
-    schema: dict[str, Any]
 
 
 def flow_cards(member: Member) -> list[FlowCard]:
@@ -94,7 +94,6 @@ def flow_page(flow: Flow, *, before: int = 0) -> FlowPage:
     runs = FlowRun.objects.filter(flow=flow).order_by("-number")
     rows = [row for _, row in _rows((runs.filter(number__lt=before) if before else runs)[: PAGE + 1])]
     settings = version.settings if version else {}
-    schema = settings.get("inputs") if isinstance(settings.get("inputs"), dict) else {}
     counted = next(iter(_counts(FlowRun.objects.filter(flow=flow))), {"active": 0, "failed": 0, "runs": 0})
     return FlowPage(
         flow=flow,
@@ -103,8 +102,7 @@ def flow_page(flow: Flow, *, before: int = 0) -> FlowPage:
         runs=tuple(rows[:PAGE]),
         next=rows[PAGE - 1].number if len(rows) > PAGE else 0,
         counts={name: counted[name] for name in ("active", "failed", "runs")},
-        fields=fields_of(schema),
-        schema=schema,
+        fields=start_form(settings).fields(),
     )
 
 
@@ -194,5 +192,3 @@ def _state(run: FlowRun, asks: bool) -> str:
     if task is not None and not task.is_ended:
         return "working" if task.status == Status.IN_PROGRESS else "queued"
     return "paused" if visit is not None and visit.phase == Phase.PAUSED else "waiting"
-
-

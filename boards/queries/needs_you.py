@@ -19,7 +19,8 @@ from boards.models import Board, FlowStep, Member, Process
 from boards.queries import waiting_rows as source
 from boards.queries.silence import IfNobody, if_nobody
 from boards.queries.task_refs import SILENT_AFTER
-from boards.queries.waiting_words import GROUPS, Group, Row, debt_row, hold_row, run_row, task_row
+from boards.queries.waiting_row import GROUPS, Row
+from boards.queries.waiting_words import debt_row, hold_row, run_row, task_row
 
 __all__ = [
     "GROUPS",
@@ -94,7 +95,9 @@ def waiting(
     matching = [row for row in everything if _matches(row, search)]
     chosen = [row for row in matching if _is_whose(row, whose)]
     slug = board.slug if isinstance(board, Board) else board or ""
-    shown = sorted((r for r in chosen if (not kind or r.group == kind) and (not slug or r.board_slug == slug)), key=_order)
+    shown = sorted(
+        (r for r in chosen if (not kind or r.group == kind) and (not slug or r.board_slug == slug)), key=_order
+    )
     soon = timezone.now() + SOON
     page = _named(shown[:limit], member)
     return NeedsYou(
@@ -155,8 +158,7 @@ def _served() -> Callable[[Row], bool]:
 
     def serves(row: Row) -> bool:
         return any(
-            (not boards or row.board_id in boards) and f"{row.board_id}:{row.who}" in names
-            for boards, names in drains
+            (not boards or row.board_id in boards) and f"{row.board_id}:{row.who}" in names for boards, names in drains
         )
 
     return serves
@@ -192,7 +194,7 @@ def _is_whose(row: Row, whose: str) -> bool:
 
 def _kind_facets(rows: Iterable[Row]) -> tuple[Facet, ...]:
     counts = Counter(row.group for row in rows)
-    return tuple(Facet(g.value, g.label, counts[g.value], g.icon) for g in GROUPS if counts[g.value])
+    return tuple(Facet(g.value, str(g.label), counts[g.value], g.icon) for g in GROUPS if counts[g.value])
 
 
 def _board_facets(rows: Iterable[Row]) -> tuple[Facet, ...]:

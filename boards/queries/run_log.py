@@ -33,7 +33,7 @@ class RunLine:
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """Oldest first. `after`: the newest settled line, where the next refresh goes on; `before`: the page above, or 0."""
+    """Oldest first. `after`: the newest settled line, where a refresh goes on; `before`: the page above, or 0."""
 
     settled: tuple[RunLine, ...]
     tail: tuple[RunLine, ...]

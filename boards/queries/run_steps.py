@@ -1,4 +1,4 @@
-"""The steps of a run as its graph shows them: what is done, what works, what waits on whom (spec: 08 "Run page"); pure."""
+"""The steps of a run as its graph shows them: what is done, works, or waits on whom; pure (spec: 08 "Run page")."""
 
 from __future__ import annotations
 
@@ -56,9 +56,7 @@ class StepView:
     def mark(self) -> str:
         """The classes of its mark; a circle is a person, a square works."""
         look = {"done": "done", "working": "working", "you": "you", "stuck": "stuck"}.get(self.state, "")
-        return " ".join(
-            ["mark", *(["mark--person"] if self.is_person else []), *([f"mark--{look}"] if look else [])]
-        )
+        return " ".join(["mark", *(["mark--person"] if self.is_person else []), *([f"mark--{look}"] if look else [])])
 
     @property
     def glyph(self) -> str:

@@ -1,4 +1,4 @@
-"""Where the time of a run went: queue, work, waiting on a person, as spans and as bars in per cent (spec: 08 "Run page").
+"""Where the time of a run went: queue, work, waiting on a person; as spans and as bars (spec: 08 "Run page").
 
 Pure: rows and `now` in, spans out. A span never overlaps another of its task, so the sums add up.
 """
@@ -107,7 +107,7 @@ def task_spans(task: Task, attempts: Sequence[Attempt], holds: Iterable[Hold], n
         at = attempt.ended_at or now
         spans.append(Span("work", attempt.started_at, at))
         handed_in = attempt.ending == Attempt.Ending.HANDED_IN
-    if handed_in or not task.is_ended and task.status != Status.IN_PROGRESS:
+    if handed_in or (not task.is_ended and task.status != Status.IN_PROGRESS):
         spans.append(Span("person" if handed_in else "queue", at, task.completed_at or now))
     elif not spans:
         spans.append(Span("queue", at, task.completed_at or now))
@@ -141,5 +141,3 @@ def _without(spans: Iterable[Span], start: datetime, end: datetime) -> Iterable[
 
 def _percent(value: float) -> str:
     return f"{value:.2f}%"
-
-

@@ -21,10 +21,22 @@ from boards.queries.run_acts import RunAct, Standing, acts_on
 from boards.queries.run_log import Log, run_log
 from boards.queries.run_steps import StepView, run_state, step_views
 from boards.queries.run_time import Axis, Span, TimeRow, bars, step_spans, sums, task_spans
+from boards.queries.schema_fields import Field, fields_of
 from boards.queries.task_output import Shown, shown
 from boards.states import LIVE, HoldState, RunStatus, Status
 
 _HEAVY: Final = ("context", "write_log", "steers", "input", "goal", "metadata", "retry_ledger")
+
+
+@dataclass(frozen=True, slots=True)
+class StartForm:
+    """The JSON schema of what starts a run, and the names in their author's order where it is known."""
+
+    schema: dict[str, Any]
+    order: tuple[str, ...] = ()
+
+    def fields(self, values: dict[str, Any] | None = None) -> tuple[Field, ...]:
+        return fields_of(self.schema, values, self.order)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,11 +120,16 @@ def find_run(member: Member, key: str, number: int) -> FlowRun | None:
     return rows.select_related("flow__board", "version", "current_visit").annotate(db_now=Now()).first()
 
 
-def newest_inputs(flow: Flow) -> dict[str, Any]:
-    """The JSON schema of what starts a run of the flow's newest version; {} where nothing is asked."""
+def newest_inputs(flow: Flow) -> StartForm:
+    """What starting a run of the flow's newest version asks for."""
     settings = FlowVersion.objects.filter(flow=flow).order_by("-number").values_list("settings", flat=True).first()
-    schema = (settings or {}).get("inputs")
-    return schema if isinstance(schema, dict) else {}
+    return start_form(settings or {})
+
+
+def start_form(settings: dict[str, Any]) -> StartForm:
+    """What the settings of a version ask for; nothing where they name no inputs."""
+    schema, order = settings.get("inputs"), settings.get("inputs_order")
+    return StartForm(schema if isinstance(schema, dict) else {}, tuple(order) if isinstance(order, list) else ())
 
 
 def file_paths(run: FlowRun) -> set[str]:
@@ -225,13 +242,25 @@ def _history(run: FlowRun, steps: Sequence[FlowStep], closed: Sequence[AskView])
     names = {step.key: step.name for step in steps}
     changes = StepChange.objects.filter(run=run).order_by("pk")
     told = [
-        Moment("fwd", f"{names.get(c.from_step, c.from_step)} → {names.get(c.to_step, c.to_step)}", c.actor, c.at, c.trigger)
+        Moment(
+            "fwd",
+            f"{names.get(c.from_step, c.from_step)} → {names.get(c.to_step, c.to_step)}",
+            c.actor,
+            c.at,
+            c.trigger,
+        )
         for c in changes
         if c.from_step
     ]
     told.append(Moment("play", run.started_by_name or "Orchestra", "", run.created_at, "started"))
     told += [
-        Moment("ok" if ask.hold.state == HoldState.ANSWERED else "clock", ask.closed, ask.note, ask.hold.answered_at, "answered")
+        Moment(
+            "ok" if ask.hold.state == HoldState.ANSWERED else "clock",
+            ask.closed,
+            ask.note,
+            ask.hold.answered_at,
+            "answered",
+        )
         for ask in closed
         if ask.hold.answered_at
     ]
@@ -269,7 +298,9 @@ def _standing(
 ) -> Standing:
     visit = run.current_visit
     node = next((node for node in nodes if visit and node.key == visit.step_key), None)
-    filed = Task.objects.filter(filed_by_task=task, status__in=sorted(LIVE)).count() if task and not task.is_ended else 0
+    filed = (
+        Task.objects.filter(filed_by_task=task, status__in=sorted(LIVE)).count() if task and not task.is_ended else 0
+    )
     return Standing(
         run=run,
         visit=visit,
@@ -294,4 +325,3 @@ def _countdown(
     name = next((node.name for node in nodes if node.key == visit.step_key), visit.step_key)
     used = int((now - visit.entered_at).total_seconds())
     return Countdown(visit.due_at, name, used, int((visit.due_at - visit.entered_at).total_seconds()), bool(open_holds))
-

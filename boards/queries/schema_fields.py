@@ -7,7 +7,7 @@ control fits becomes a JSON field. Whether values match is judged by the schema 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -36,17 +36,21 @@ class Field:
         return tuple(self.value.split("\n")) if self.value else ()
 
 
-def fields_of(schema: Any, values: Mapping[str, Any] | None = None) -> tuple[Field, ...]:
-    """The fields of an object schema, filled from `values` where given, else from the defaults."""
+def fields_of(schema: Any, values: Mapping[str, Any] | None = None, order: Sequence[str] = ()) -> tuple[Field, ...]:
+    """The fields of an object schema, filled from `values` where given, else from the defaults.
+
+    `order`: the names in their author's order, where it is known; else required ones come first.
+    """
     if not isinstance(schema, dict) or not isinstance(schema.get("properties"), dict):
         return ()
-    required = schema.get("required") if isinstance(schema.get("required"), list) else []
+    given = schema.get("required")
+    required: Sequence[Any] = given if isinstance(given, list) else []
     names = [str(name) for name in schema["properties"]]
-    # The database does not keep the order of an object's names; that of the list `required` it does.
-    asked = [str(name) for name in required if str(name) in names]
+    asked = {str(name) for name in required}
+    # The database does not keep the order of an object's names; that of a list it does.
+    told = [str(name) for name in (order or required) if str(name) in names]
     return tuple(
-        _field(name, schema["properties"][name], name in asked, values)
-        for name in [*asked, *(name for name in names if name not in asked)]
+        _field(name, schema["properties"][name], name in asked, values) for name in dict.fromkeys([*told, *names])
     )
 
 
@@ -76,11 +80,7 @@ def kind_of(rule: Mapping[str, Any]) -> str:
         "null": "json",
     }
     type_ = rule.get("type", "string")
-    if (
-        type_ == "array"
-        and isinstance(rule.get("items"), dict)
-        and isinstance(rule["items"].get("enum"), list)
-    ):
+    if type_ == "array" and isinstance(rule.get("items"), dict) and isinstance(rule["items"].get("enum"), list):
         return "many"
     if isinstance(type_, str) and type_ in kinds:
         return kinds[type_]

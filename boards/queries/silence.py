@@ -60,9 +60,7 @@ def asked(hold: Hold) -> Asked:
 def silence(it: Asked) -> IfNobody:
     """The earlier of the hold's own due time and that of the visit decides what is said."""
     if it.visit_due_at and (it.due_at is None or it.visit_due_at <= it.due_at):
-        return IfNobody(
-            it.visit_due_at, _("then withdrawn"), _("the due time of the step withdraws the task.")
-        )
+        return IfNobody(it.visit_due_at, _("then withdrawn"), _("the due time of the step withdraws the task."))
     if it.due_at is None:
         return IfNobody(None, "", _("If nobody answers, it goes on waiting."))
     return IfNobody(it.due_at, *_past_due(it))
@@ -71,9 +69,7 @@ def silence(it: Asked) -> IfNobody:
 def option_label(options: Any, value: str) -> str:
     """What people read for a stored choice; the value itself where no option has it."""
     rows = options if isinstance(options, list) else []
-    found = (
-        str(row.get("label") or "") for row in rows if isinstance(row, dict) and row.get("value") == value
-    )
+    found = (str(row.get("label") or "") for row in rows if isinstance(row, dict) and row.get("value") == value)
     return next(found, "") or value
 
 

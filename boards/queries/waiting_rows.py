@@ -6,7 +6,7 @@ made by `boards.queries.needs_you`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final
@@ -69,7 +69,7 @@ def count_blocking(member: Member, people: People) -> int:
     return counted[0].union(*counted[1:], all=True).count()
 
 
-def hold_rows(member: Member) -> Iterator[dict[str, Any]]:
+def hold_rows(member: Member) -> Iterator[Mapping[str, Any]]:
     """Open holds of every kind, whoever they are for; `visit_due_at` where the hold's task is an open visit's turn."""
     turn = Q(task__visit__task_id=F("task_id"), task__visit__left_at=None)
     yield from (
@@ -96,15 +96,15 @@ def hold_rows(member: Member) -> Iterator[dict[str, Any]]:
     )  # fmt: skip
 
 
-def task_rows(member: Member, people: People) -> Iterator[dict[str, Any]]:
+def task_rows(member: Member, people: People) -> Iterator[Mapping[str, Any]]:
     """Tasks to check, to work, Stuck, or without their worker; `arm` says which. One query."""
     shaped = [
         source.order_by()
         .annotate(mine=_flag(mine & _if(may_act(member))), arm=Value(name), short_goal=Left("goal", _SHORT))
         .annotate(why=Left("error", 1_000))
         .values(
-            "arm", "mine", "partition", "revision", "public_id", "title", "short_goal", "assignee", "checker", "filed_by",
-            "status", "why", "attempts", "failures", "max_attempts", "priority", "due_at", "created_at",
+            "arm", "mine", "partition", "revision", "public_id", "title", "short_goal", "assignee", "checker",
+            "filed_by", "status", "why", "attempts", "failures", "max_attempts", "priority", "due_at", "created_at",
             "updated_at", "started_at", "completed_at", "lease_until", "board_id", "board__slug", "board__name",
         )
         for name, (source, mine) in _task_arms(people).items()
@@ -112,7 +112,7 @@ def task_rows(member: Member, people: People) -> Iterator[dict[str, Any]]:
     yield from shaped[0].union(*shaped[1:], all=True)
 
 
-def run_rows(member: Member) -> Iterator[dict[str, Any]]:
+def run_rows(member: Member) -> Iterator[Mapping[str, Any]]:
     """Flow runs that failed, and those whose turn is over with nobody and nothing to move them on."""
     yield from (
         _runs(member)
@@ -127,7 +127,7 @@ def run_rows(member: Member) -> Iterator[dict[str, Any]]:
     )  # fmt: skip
 
 
-def debt_rows(member: Member) -> Iterator[dict[str, Any]]:
+def debt_rows(member: Member) -> Iterator[Mapping[str, Any]]:
     """Debts that failed for good, and stops that have not succeeded yet; operators only."""
     if member.role != Role.OPERATOR:
         return
@@ -211,4 +211,3 @@ def _flag(condition: Q) -> Case:
 
 def _if(true: bool) -> Q:
     return ~NOBODY if true else NOBODY
-

@@ -6,47 +6,20 @@ task or run it stands beside; what may really be done is decided there.
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from django.utils.functional import Promise
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy, ngettext
+from django.utils.translation import ngettext
 
 from boards.models import Member, Role, Session
-from boards.queries.asks import Choice, choices_of, is_for, whose_words
+from boards.queries.asks import is_for, whose_words
 from boards.queries.cards import task_dom_id
 from boards.queries.silence import Asked, IfNobody, option_label, silence
+from boards.queries.waiting_row import NOTHING_DUE, Row, RowAct
 from boards.states import HoldKind, Phase, RunStatus, Status
 
-NOTHING_DUE: Final = IfNobody(None, "", "")
-
-
-@dataclass(frozen=True, slots=True)
-class Group:
-    """One kind of rows, as the rail filters by it."""
-
-    value: str
-    label: str | Promise
-    icon: str
-
-
-GROUPS: Final = (
-    Group("gate", gettext_lazy("Gates"), "gate"),
-    Group("approval", gettext_lazy("Approvals"), "ok"),
-    Group("question", gettext_lazy("Questions"), "ask"),
-    Group("input", gettext_lazy("Input"), "form"),
-    Group("check", gettext_lazy("Checks"), "check"),
-    Group("assigned", gettext_lazy("Assigned"), "tray"),
-    Group("stuck", gettext_lazy("Stuck"), "stuck"),
-    Group("flow", gettext_lazy("Flow steps"), "flow"),
-    Group("lost", gettext_lazy("Lost workers"), "clock"),
-    Group("debt", gettext_lazy("Not settled"), "mail-x"),
-)
-_ICONS: Final = {group.value: group.icon for group in GROUPS}
 _GROUP_OF: Final[Mapping[str, str]] = {
     HoldKind.QUESTION: "question",
     HoldKind.CONFIRM: "question",
@@ -55,90 +28,6 @@ _GROUP_OF: Final[Mapping[str, str]] = {
     HoldKind.INPUT: "input",
     HoldKind.GATE: "gate",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class RowAct:
-    """One small button. `to`: "task" or "run" posts the verb there; "open" is a link to the row's page."""
-
-    verb: str
-    label: str
-    to: str
-    quiet: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One thing that waits. `key` is its id on the page; `rev` changes when what it says does.
-
-    `since` and `due_at` are moments by the database clock; `silence` is what happens when nobody does anything.
-    """
-
-    key: str
-    rev: int
-    group: str
-    title: str
-    words: str
-    who: str
-    by_person: bool
-    since: datetime
-    mine: bool
-    board_id: int
-    board_slug: str
-    board_name: str
-    for_role: bool = False
-    subject: str = ""
-    silence: IfNobody = NOTHING_DUE
-    priority: int = 0
-    why: str = ""
-    tone: str = ""
-    task_id: str = ""
-    flow_key: str = ""
-    run_number: int = 0
-    version_id: int = 0
-    step_key: str = ""
-    step_name: str = ""
-    hold_id: int = 0
-    hold_kind: str = ""
-    options: Any = None
-    whose: str = ""
-    acts: tuple[RowAct, ...] = ()
-    is_served: bool = False
-
-    @property
-    def due_at(self) -> datetime | None:
-        return self.silence.at
-
-    @property
-    def icon(self) -> str:
-        return _ICONS[self.group]
-
-    @property
-    def searched(self) -> str:
-        return f"{self.title} {self.subject} {self.who} {self.board_name} {self.words} {self.why}".casefold()
-
-    @property
-    def quick_choices(self) -> tuple[Choice, ...]:
-        """What may be answered without reading more: a question's few options, a confirm's two."""
-        if self.hold_kind not in {HoldKind.QUESTION, HoldKind.CONFIRM} or not self.mine:
-            return ()
-        choices = choices_of(self.hold_kind, self.options)
-        return choices if len(choices) <= 4 and sum(len(c.label) for c in choices) <= 60 else ()
-
-    @property
-    def form_key(self) -> str:
-        """The idempotency key of one rendered form."""
-        return uuid.uuid4().hex
-
-    @property
-    def open_label(self) -> str:
-        """The button that opens a hold's row."""
-        labels: dict[str, str] = {
-            HoldKind.INPUT: _("Fill in"),
-            HoldKind.QUESTION: _("Answer"),
-            HoldKind.CONFIRM: _("Answer"),
-        }
-        return labels.get(self.hold_kind, _("Read the draft"))
 
 
 def hold_row(it: Mapping[str, Any], member: Member) -> Row:
@@ -190,7 +79,7 @@ def task_row(it: Mapping[str, Any], member: Member) -> Row:
         board_id=it["board_id"],
         board_slug=it["board__slug"],
         board_name=it["board__name"],
-        silence=IfNobody(it["due_at"], _("wanted by then"), "") if it["due_at"] else NOTHING_DUE,
+        silence=IfNobody(it["due_at"], "", "") if it["due_at"] else NOTHING_DUE,
         priority=it["priority"],
         why=it["why"] if it["arm"] == "stuck" else "",
         tone=tone,
@@ -207,7 +96,10 @@ def run_row(it: Mapping[str, Any], member: Member) -> Row:
         RowAct("cancel_run", _("Cancel run"), "run", True),
     )
     if not failed:
-        acts = (RowAct("mark_complete", _("Mark complete and advance"), "run"), RowAct("run_again", _("Run again"), "run", True))
+        acts = (
+            RowAct("mark_complete", _("Mark complete and advance"), "run"),
+            RowAct("run_again", _("Run again"), "run", True),
+        )
     since = it["completed_at"] if failed else it["current_visit__task__updated_at"] or it["current_visit__entered_at"]
     return Row(
         key=f"run-{it['pk']}",
@@ -323,5 +215,7 @@ def _debt_title(kind: str, subject: str) -> str:
         "flow_advance": _("“%(subject)s” could not move the run on"),
         "cascade": _("What depends on “%(subject)s” could not be settled"),
     }
-    return words.get(kind, _("“%(subject)s” still owes: %(kind)s")) % {"subject": subject, "kind": kind.replace("_", " ")}
-
+    return words.get(kind, _("“%(subject)s” still owes: %(kind)s")) % {
+        "subject": subject,
+        "kind": kind.replace("_", " "),
+    }

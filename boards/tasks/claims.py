@@ -215,11 +215,22 @@ def _close_lost(keys: list[int]) -> dict[int, int]:
 
 
 def _open_attempts(tasks: Sequence[Task], claimed_by: dict[str, Any]) -> dict[int, int]:
+    """A new attempt for each claimed row; answers their keys by task."""
     taking(Rank.ATTEMPT)
-    made = Attempt.objects.bulk_create(
-        Attempt(task=task, number=task.attempts, assignee=task.assignee, claimed_by=claimed_by) for task in tasks
-    )
-    return {attempt.task_id: attempt.pk for attempt in made}
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """insert into boards_attempt (task_id, number, assignee, claimed_by, ending, error, steps, spend)
+               select task, number, assignee, %s::jsonb, '', '', '{}', '[]'
+                 from unnest(%s::bigint[], %s::int[], %s::text[]) as v(task, number, assignee)
+            returning task_id, id""",
+            [
+                json.dumps(claimed_by),
+                [task.pk for task in tasks],
+                [task.attempts for task in tasks],
+                [task.assignee for task in tasks],
+            ],
+        )
+        return dict(cursor.fetchall())
 
 
 def _claimed(task: Task, resumed: bool, lost: int | None) -> Entry:
@@ -265,7 +276,7 @@ def abandon_spent(*, boards: Sequence[int] | None = None, limit: int = 50) -> in
         return 0
     outcomes = settle_many(
         [
-            Settlement(Verb.ABANDON, service("sweeper", space), key, Options(advisory=True, lapsed_only=True))
+            Settlement(Verb.ABANDON, service("sweeper", space), key, Options(advisory=True, if_spent=True))
             for key, space in found
         ]
     )
@@ -323,11 +334,9 @@ def link_run(chain: Chain, ticket: Ticket, session_id: uuid.UUID | None, request
 @engine_transaction
 def link_runs(links: Sequence[RunLink]) -> list[TaskWriteOutcome]:
     """`link_run` for many grants in one transaction; the answers stand in the order of the links."""
-    locked = rows.lock(link.ticket.task_key for link in links)
-    refused = [_refuse_link(link.ticket, locked) for link in links]
-    free = [link for link, refusal in zip(links, refused, strict=True) if refusal is None]
-    landed = rows.write_many([rows.Write(locked[k.ticket.task_key], {"run": _run(k)}, fenced=True) for k in free])
-    linked = [link for link in free if link.ticket.task_key in landed]
+    taking(Rank.TASK)
+    landed = _write_links(links)
+    linked = [link for link in links if link.ticket.task_key in landed]
     _note_sessions(linked)
     record_all(
         Entry(
@@ -339,18 +348,50 @@ def link_runs(links: Sequence[RunLink]) -> list[TaskWriteOutcome]:
         )
         for link in linked
     )
-    return [refusal or _linked(link, landed) for link, refusal in zip(links, refused, strict=True)]
+    return [
+        TaskWriteOutcome(Recorded.RECORDED, Status.IN_PROGRESS)
+        if link.ticket.task_key in landed
+        else _refuse_link(link.ticket)
+        for link in links
+    ]
 
 
-def _refuse_link(ticket: Ticket, locked: rows.Locked) -> TaskWriteOutcome | None:
-    task = locked.get(ticket.task_key)
+def _write_links(links: Sequence[RunLink]) -> set[int]:
+    """The guarded update, rows locked in their order; answers the keys of the tasks that it landed on."""
+    tickets = [link.ticket for link in links]
+    keys = [ticket.task_key for ticket in tickets]
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """with locked as (
+                   select pk from boards_task where pk = any(%s) order by pk for no key update
+               )
+               update boards_task t
+                  set run = v.run::jsonb, revision = t.revision + 1, updated_at = statement_timestamp()
+                 from locked, unnest(%s::bigint[], %s::bigint[], %s::int[], %s::uuid[], %s::text[])
+                        as v(pk, grant_no, attempt, incarnation, run)
+                where t.pk = locked.pk and t.pk = v.pk and t.grant_no = v.grant_no and t.attempts = v.attempt
+                  and t.incarnation_id = v.incarnation and t.status = 'in_progress' and t.run is null
+                  and (t.lease_until is null or t.lease_until > statement_timestamp())
+            returning t.pk""",
+            [
+                keys,
+                keys,
+                [ticket.grant_no for ticket in tickets],
+                [ticket.attempt for ticket in tickets],
+                [ticket.incarnation_id for ticket in tickets],
+                [json.dumps(_run(link)) for link in links],
+            ],
+        )
+        return {row[0] for row in cursor.fetchall()}
+
+
+def _refuse_link(ticket: Ticket) -> TaskWriteOutcome:
+    task = Task.objects.filter(pk=ticket.task_key).annotate(db_now=Now()).first()
     if task is None or not decisions.names_row(ticket, task):
         return TaskWriteOutcome(Recorded.DECLINED, task.status if task else "", Reason.NOT_MY_TASK)
-    if not decisions.owns_row(ticket, task, locked.now):
+    if not decisions.owns_row(ticket, task, task.db_now):
         return TaskWriteOutcome(Recorded.DECLINED, task.status, Reason.LOST_CLAIM)
-    if task.run is not None:
-        return TaskWriteOutcome(Recorded.DECLINED, task.status, Reason.DISALLOWED, "This run was started already.")
-    return None
+    return TaskWriteOutcome(Recorded.DECLINED, task.status, Reason.DISALLOWED, "This run was started already.")
 
 
 def _run(link: RunLink) -> dict[str, Any]:
@@ -368,12 +409,6 @@ def _note_sessions(links: Sequence[RunLink]) -> None:
                  from unnest(%s::bigint[], %s::uuid[]) as v(pk, session) where a.id = v.pk""",
             [[link.ticket.attempt_key for link in links], [link.session_id for link in links]],
         )
-
-
-def _linked(link: RunLink, landed: set[int]) -> TaskWriteOutcome:
-    if link.ticket.task_key in landed:
-        return TaskWriteOutcome(Recorded.RECORDED, Status.IN_PROGRESS)
-    return TaskWriteOutcome(Recorded.DECLINED, Status.IN_PROGRESS, Reason.LOST_CLAIM)
 
 
 @engine_transaction

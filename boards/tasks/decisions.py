@@ -70,7 +70,8 @@ class Options:
     claim: Ticket | None = None
     if_allowed: bool = False
     advisory: bool = False
-    lapsed_only: bool = False  # the abandonment: only while the lease is run out and the allowance spent
+    if_lapsed: bool = False  # only while the lease has run out
+    if_spent: bool = False  # and the allowance of lost workers is used up
 
 
 def decline(task: Task, verb: Verb, options: Options, now: datetime) -> TaskWriteOutcome | None:
@@ -99,8 +100,8 @@ def decline(task: Task, verb: Verb, options: Options, now: datetime) -> TaskWrit
         raise IllegalTaskTransition(task.public_id, status, _target(verb))
     if ticket is not None and not owns_row(ticket, task, now):
         return _declined(task, Reason.LOST_CLAIM, "The claim has moved on, or its lease ran out.")
-    if options.lapsed_only and not is_spent(task, now):
-        return _declined(task, Reason.LOST_CLAIM, "The row was renewed or claimed again.")
+    if (options.if_lapsed and not lapsed(task, now)) or (options.if_spent and not is_spent(task, now)):
+        return _declined(task, Reason.LOST_CLAIM, "Its worker still renews the lease.")
     return None
 
 

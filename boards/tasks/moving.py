@@ -137,17 +137,19 @@ def _no_retry(row: Task) -> TaskWriteOutcome | None:
 
 
 def cancelled_by(key: int) -> list[int]:
-    """Keys of the tasks that the cascade of this task's ending cancelled, nearest first."""
-    root = Task.objects.filter(pk=key).values_list("public_id", "board_id").first()
-    if root is None:
-        return []
-    marked = Task.objects.filter(
-        board=root[1],
-        status=Status.CANCELLED,
-        cancelled_via="cascade",
-        **{"metadata__orchestra:cascade_from": root[0]},
-    )
-    return list(marked.order_by("pk").values_list("pk", flat=True)[:MAX_RETRIED])
+    """Keys of all that the cascade of this task's ending cancelled, nearest first: the order they can be retried in."""
+    found: list[int] = []
+    level = list(Task.objects.filter(pk=key).values_list("pk", "public_id"))
+    while level and len(found) < MAX_RETRIED:
+        marked = Task.objects.filter(
+            status=Status.CANCELLED,
+            cancelled_via="cascade",
+            dep_edges__dependency__in=[pk for pk, _ in level],
+            **{"metadata__orchestra:cascade_from__in": [name for _, name in level]},
+        ).exclude(pk__in=found)
+        level = list(marked.order_by("pk").distinct().values_list("pk", "public_id"))
+        found += [pk for pk, _ in level]
+    return found[:MAX_RETRIED]
 
 
 @engine_transaction

@@ -7,12 +7,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from django.db import connection
+
 from boards import live_notices
 from boards.actors import Chain
 from boards.event_log import Entry, record
 from boards.locks import engine_transaction
 from boards.models import Attempt, Task, TranscriptItem
 from boards.states import TERMINAL
+from boards.stored_text import clean_json_text, clean_text
 from boards.tasks import aftermath, decisions, rows
 from boards.tasks.cleaning import report_json, report_line
 from boards.tasks.types import Reason, Recorded, TaskWriteOutcome, Ticket
@@ -82,22 +85,30 @@ def add_transcript(
 
 def add_transcript_lines(lines: Sequence[Line]) -> None:
     """Append lines; they are cleaned and cut, and announced like any change. Lines are no state: no ticket is asked."""
-    TranscriptItem.objects.bulk_create(
-        TranscriptItem(
-            session_id=line.session_id,
-            task_id=line.task_key,
-            attempt=line.attempt,
-            kind=line.kind,
-            who=line.who,
-            text=report_line(line.text),
-            data=line.data,
-        )
-        for line in lines
-    )
+    if not lines:
+        return
+    with connection.cursor() as cursor:
+        cursor.execute(_INSERT_LINES, [list(column) for column in zip(*map(_line_values, lines), strict=True)])
     for key, board_id, run_id in Task.objects.filter(pk__in={line.task_key for line in lines}).values_list(
         "pk", "board_id", "visit__run_id"
     ):
         live_notices.changed(board_id, task_key=key, run_id=run_id)
+
+
+# In the order of the list: ids, which say what came first, follow it.
+_INSERT_LINES = """
+    insert into boards_transcriptitem (session_id, task_id, attempt, kind, who, text, data)
+    select session, task, attempt, kind, who, words, data::jsonb
+      from unnest(%s::uuid[], %s::bigint[], %s::int[], %s::text[], %s::text[], %s::text[], %s::text[])
+           with ordinality as v(session, task, attempt, kind, who, words, data, place)
+     order by place
+"""
+
+
+def _line_values(line: Line) -> tuple[Any, ...]:
+    data = None if line.data is None else clean_json_text(line.data)
+    who, text = clean_text(line.who), report_line(line.text)
+    return line.session_id, line.task_key, line.attempt, str(line.kind), who, text, data
 
 
 def record_step(claim: Ticket, name: str, result: Any) -> Any:

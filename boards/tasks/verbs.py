@@ -97,7 +97,7 @@ def skip(chain: Chain, task: Task | int, reason: str) -> TaskWriteOutcome:
 def reclaim(chain: Chain, task: Task | int) -> TaskWriteOutcome:
     """An operator puts a task that lost its worker back to Ready."""
     row = _visible(chain, task, "tasks.reclaim")
-    return settle(Settlement(Verb.RECLAIM, chain, row.pk, Options(if_allowed=True)))
+    return settle(Settlement(Verb.RECLAIM, chain, row.pk, Options(if_allowed=True, if_lapsed=True)))
 
 
 def accept(chain: Chain, task: Task | int) -> TaskWriteOutcome:

@@ -11,7 +11,7 @@ from typing import Final
 from urllib.parse import quote
 
 from django.conf import settings
-from django.http import FileResponse, Http404, HttpResponse
+from django.http import Http404, HttpResponse
 from django.utils.cache import patch_cache_control
 from django.views.decorators.http import require_safe
 
@@ -19,20 +19,25 @@ from boards.queries.runs import file_paths, find_run
 from boards.web.members import MemberRequest, member_page
 
 FOLDER: Final = "published"
+MOST: Final = 20_000_000  # bytes
 _MARKDOWN: Final = {".md", ".markdown"}
 
 
 @require_safe
 @member_page
-def run_file(request: MemberRequest, key: str, number: int, path: str) -> FileResponse | HttpResponse:
+def run_file(request: MemberRequest, key: str, number: int, path: str) -> HttpResponse:
     found = find_run(request.member, key, number)
     if found is None or path not in file_paths(found):
         raise Http404("There is no such file.")
     place = published(path)
     if place is None:
         raise Http404("There is no such file.")
+    if place.stat().st_size > MOST:
+        return HttpResponse(
+            "This file is too large to show here.", status=413, content_type="text/plain; charset=utf-8"
+        )
     kind = "text/markdown" if place.suffix.lower() in _MARKDOWN else "text/plain"
-    response = FileResponse(place.open("rb"), content_type=f"{kind}; charset=utf-8")
+    response = HttpResponse(place.read_bytes(), content_type=f"{kind}; charset=utf-8")
     response["Content-Disposition"] = f"inline; filename*=UTF-8''{quote(place.name, safe='')}"
     response["X-Content-Type-Options"] = "nosniff"
     response["Content-Security-Policy"] = "default-src 'none'; sandbox"

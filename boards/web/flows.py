@@ -14,6 +14,7 @@ from boards import flows as engine
 from boards import policy
 from boards.errors import Refusal
 from boards.models import Flow
+from boards.queries import catchup
 from boards.queries.flows import find_flow, flow_cards, flow_page
 from boards.queries.runs import newest_inputs
 from boards.web.inputs import read_inputs, told
@@ -24,7 +25,8 @@ from boards.web.members import MemberRequest, member_page
 @member_page
 def flows(request: MemberRequest) -> HttpResponse:
     template = "flow/_cards.html" if request.htmx else "flow/list.html"
-    return render(request, template, {"cards": flow_cards(request.member), "section": "flows"})
+    cursor = catchup.cursor()
+    return render(request, template, {"cards": flow_cards(request.member), "section": "flows", "cursor": cursor})
 
 
 @require_safe
@@ -47,7 +49,8 @@ def flow_runs(request: MemberRequest, key: str) -> HttpResponse:
 def start_flow(request: MemberRequest, key: str) -> HttpResponse:
     """Start a run and go to its page; the form again, with a sentence per field, where the inputs do not fit."""
     found = _found(request, key)
-    filled = read_inputs(newest_inputs(found), request.POST)
+    asked = newest_inputs(found)
+    filled = read_inputs(asked.schema, request.POST, asked.order)
     fields, problem = filled.fields, filled.problem
     if filled.ok:
         try:
@@ -75,6 +78,7 @@ def _found(request: MemberRequest, key: str) -> Flow:
 
 
 def _context(request: MemberRequest, found: Flow) -> dict[str, Any]:
+    cursor = catchup.cursor()
     before = request.GET.get("before", "")
     is_number = before.isascii() and before.isdigit() and len(before) < 19
     page = flow_page(found, before=int(before) if is_number else 0)
@@ -85,4 +89,5 @@ def _context(request: MemberRequest, found: Flow) -> dict[str, Any]:
         "may_start": request.member.role in policy.ROLE_ACTIONS["flows.start"],
         "start_key": uuid.uuid4().hex,
         "section": "flows",
+        "cursor": cursor,
     }

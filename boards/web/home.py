@@ -6,6 +6,7 @@ from django.http import HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
+from boards.queries import catchup
 from boards.queries.home import board_cards, recent_endings, running_now, startable_flows
 from boards.queries.needs_you import waiting
 from boards.web.members import MemberRequest, member_page
@@ -18,6 +19,7 @@ WAITING_ROWS = 5
 def home(request: MemberRequest) -> HttpResponse:
     space = request.member.space
     context = {
+        "cursor": catchup.cursor(),  # before anything is read: what comes later is told over the socket
         "section": "home",
         "boards": board_cards(space),
         "waiting": waiting(request.member, limit=WAITING_ROWS),

@@ -7,7 +7,7 @@ schema to say; its complaints are put to the field they are about.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -34,10 +34,10 @@ class Filled:
         return not self.problem and not any(field.error for field in self.fields)
 
 
-def read_inputs(schema: Any, form: QueryDict) -> Filled:
+def read_inputs(schema: Any, form: QueryDict, order: Sequence[str] = ()) -> Filled:
     """What was typed into the fields of an object schema; a field left empty is left out."""
     fields, values = [], {}
-    for field in fields_of(schema):
+    for field in fields_of(schema, order=order):
         typed = _typed(field, form)
         field = replace(field, value=typed)
         try:
@@ -83,9 +83,13 @@ def _judged(fields: tuple[Field, ...], values: dict[str, Any], schema: Any) -> F
 
 def _about(error: ValidationError) -> str:
     if error.validator == "required":
-        missing = [name for name in error.validator_value if name not in error.instance]
+        missing = [name for name in _listed(error.validator_value) if name not in _listed(error.instance)]
         return str(missing[0]) if missing else ""
     return str(error.absolute_path[0]) if error.absolute_path else ""
+
+
+def _listed(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, list | dict) else []
 
 
 def _sentence(error: ValidationError) -> str:
@@ -97,7 +101,7 @@ def _sentence(error: ValidationError) -> str:
         "minimum": lambda: _("This must be at least %(n)s.") % {"n": rule},
         "maximum": lambda: _("This must be at most %(n)s.") % {"n": rule},
         "pattern": lambda: _("This does not have the form that is asked for (%(n)s).") % {"n": rule},
-        "enum": lambda: _("Choose one of: %(n)s.") % {"n": ", ".join(map(str, rule))},
+        "enum": lambda: _("Choose one of: %(n)s.") % {"n": ", ".join(map(str, _listed(rule)))},
     }
     return said[str(error.validator)]() if str(error.validator) in said else f"{error.message[:300]}."
 
@@ -117,7 +121,7 @@ def _number(kind: Callable[[str], Any], sentence: str) -> Callable[[str], Any]:
             value = kind(typed.strip().replace("\N{MINUS SIGN}", "-"))
         except ValueError:
             raise ValueError(_(sentence)) from None
-        if value != value or value in {float("inf"), float("-inf")}:  # noqa: PLR0124 (NaN)
+        if value != value or value in {float("inf"), float("-inf")}:
             raise ValueError(_(sentence))
         return value
 

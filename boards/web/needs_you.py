@@ -13,7 +13,7 @@ from django.urls import reverse
 from django.utils.http import urlencode
 from django.views.decorators.http import require_safe
 
-from boards.queries import asks
+from boards.queries import asks, catchup
 from boards.queries.lately import lately
 from boards.queries.needs_you import GROUPS, PAGE, NeedsYou, Whose, row_of, waiting
 from boards.web.members import MemberRequest, member_page
@@ -55,6 +55,7 @@ def needs_row(request: MemberRequest, key: str) -> HttpResponse:
 
 
 def _context(request: MemberRequest) -> dict[str, Any]:
+    cursor = catchup.cursor()
     filters = _filters(request)
     limit = min(int(filters["limit"]), _MOST) if filters["limit"] else PAGE
     found = waiting(
@@ -74,6 +75,7 @@ def _context(request: MemberRequest) -> dict[str, Any]:
         "query": _query(filters),
         "next": reverse("web:needs_you") + _query(filters),
         "section": "needs",
+        "cursor": cursor,
     }
 
 
@@ -109,9 +111,9 @@ def _query(filters: dict[str, str], last: str = "") -> str:
 
 
 def _opened(request: MemberRequest, found: NeedsYou) -> asks.AskView | None:
-    """The question that is open: the one the address names, else the first of the list where that is one."""
+    """The question that is open: the one the address names, else the first of the list that can be."""
     named = request.GET.get("open", "").removeprefix("hold-")
-    first = found.rows[0].hold_id if found.rows else 0
+    first = next((row.hold_id for row in found.rows if row.hold_id), 0)
     hold_id = int(named) if named.isascii() and named.isdigit() and len(named) < 19 else first
     ask = asks.ask(request.member, hold_id) if hold_id else None
     return ask if ask and ask.is_open else None

@@ -19,8 +19,8 @@ from boards import flows
 from boards.actors import Chain
 from boards.errors import Refusal
 from boards.models import FlowRun
+from boards.queries import catchup
 from boards.queries.runs import find_run, log_of, newest_inputs, run_page
-from boards.queries.schema_fields import fields_of
 from boards.web.answers import acted, refused
 from boards.web.inputs import read_inputs, told
 from boards.web.members import MemberRequest, member_page
@@ -81,15 +81,13 @@ def run_act(request: MemberRequest, key: str, number: int, verb: str) -> HttpRes
 
 
 def _start_again(request: MemberRequest, found: FlowRun) -> HttpResponse:
-    """A new run with the inputs as they were changed; the page again, with a sentence per field, where they do not fit."""
-    schema = newest_inputs(found.flow)
-    filled = read_inputs(schema, request.POST)
+    """A new run with the inputs as changed; the page again, with a sentence per field, where they do not fit."""
+    asked = newest_inputs(found.flow)
+    filled = read_inputs(asked.schema, request.POST, asked.order)
     fields, problem = filled.fields, filled.problem
     if filled.ok:
         try:
-            made = flows.start_again(
-                request.chain, found, filled.values, idempotency_key=request.POST.get("key", "")
-            )
+            made = flows.start_again(request.chain, found, filled.values, idempotency_key=request.POST.get("key", ""))
         except Refusal as refusal:
             fields, problem = told(filled.fields, refusal)
         else:
@@ -149,6 +147,7 @@ def _found(request: MemberRequest, key: str, number: int) -> FlowRun:
 
 
 def _context(request: MemberRequest, found: FlowRun) -> dict[str, Any]:
+    cursor = catchup.cursor()
     page = run_page(found, request.member, step=request.GET.get("step", "")[:80])
     again = page.act["start_again"]
     return {
@@ -158,10 +157,11 @@ def _context(request: MemberRequest, found: FlowRun) -> dict[str, Any]:
         "act": page.act,
         "log": page.log,
         "step": page.step_filter,
-        "fields": fields_of(newest_inputs(found.flow), found.inputs) if again.allowed else (),
+        "fields": newest_inputs(found.flow).fields(found.inputs) if again.allowed else (),
         "next": resolve_url("web:run", found.flow.key, found.number),
         "start_key": uuid.uuid4().hex,
         "section": "flows",
+        "cursor": cursor,
     }
 
 

@@ -15,12 +15,12 @@ class TaskId(StringConverter):
 register_converter(TaskId, "task_id")
 
 urlpatterns: list[URLPattern] = [
-    path("b/<slug:slug>/new", task_forms.new_task, name="new_task"),
+    path("b/<slug:slug>/new/", task_forms.new_task, name="new_task"),
     path("b/<slug:slug>/deps", task_forms.dependency_options, name="dependency_options"),
     path("b/<slug:slug>/t/<task_id:public_id>/", task.task, name="task"),
     path("b/<slug:slug>/t/<task_id:public_id>/parts", task.task_parts, name="task_parts"),
     path("b/<slug:slug>/t/<task_id:public_id>/events", task.task_events, name="task_events"),
     path("b/<slug:slug>/t/<task_id:public_id>/attempts/<int:number>", task.task_attempt, name="task_attempt"),
-    path("b/<slug:slug>/t/<task_id:public_id>/edit", task_forms.edit_task, name="task_edit"),
+    path("b/<slug:slug>/t/<task_id:public_id>/edit/", task_forms.edit_task, name="task_edit"),
     path("b/<slug:slug>/t/<task_id:public_id>/<slug:verb>", task_acts.task_act, name="task_act"),
 ]

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final, TypeVar
 
+from asgiref.sync import sync_to_async
 from django.db import InterfaceError, OperationalError, close_old_connections, connection
 
 Value = TypeVar("Value")
@@ -21,6 +22,11 @@ PAUSES_S: Final = (0.05, 2.0)
 def let_go() -> None:
     """Drop this thread's connection where it is broken or too old; the next query opens a new one."""
     close_old_connections()
+
+
+async def tend_async() -> None:
+    """The same for the one thread in which async code of Django reaches the database."""
+    await sync_to_async(close_old_connections)()
 
 
 @contextmanager

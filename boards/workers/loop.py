@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import logging
+import os
 import random
 import signal
 import time
@@ -19,6 +20,7 @@ from queue import Empty, SimpleQueue
 from typing import Final, TypeVar
 
 from django.conf import settings
+from django.db import connections
 
 from boards import tasks
 from boards.live_notices import Listener, Notice
@@ -29,7 +31,7 @@ from boards.workers import idle, words
 from boards.workers.adapters import Adapter
 from boards.workers.adapters.command import CommandAdapter, Place
 from boards.workers.adapters.python import PythonAdapter
-from boards.workers.databases import AWAY, let_go, own_connection
+from boards.workers.databases import AWAY, let_go, own_connection, tend_async
 from boards.workers.processes import Presence
 from boards.workers.serving import Roster
 from boards.workers.settling import Settled
@@ -71,7 +73,7 @@ class DrainEnd:
 def default_adapters(options: DrainOptions) -> dict[str, Adapter]:
     """The adapters of a drain by roster kind."""
     return {
-        RosterEntry.Kind.PYTHON: PythonAdapter(options.concurrency, own_connection),
+        RosterEntry.Kind.PYTHON: PythonAdapter(options.concurrency, own_connection, tend_async, connections.close_all),
         RosterEntry.Kind.COMMAND: CommandAdapter(Place(settings.COMMAND_ROOT, settings.BASE_DIR)),
     }
 
@@ -102,6 +104,7 @@ class Drain:
         self._failed = False
         self._next_poll = 0.0
         self._told_busy_at = 0.0
+        self._claims_in_doubt = False  # whether the answer to a claim may have been lost with the connection
         self._away = 0  # passes in a row that found no database
 
     # What other threads and signal handlers may call.
@@ -127,6 +130,9 @@ class Drain:
         if self._shutdown.asked:
             self._work.hand_back_unstarted()
             self._shutdown.act(self._work.running)
+        if self._claims_in_doubt:
+            self._work.hand_back_unknown(str(self.presence.id))
+            self._claims_in_doubt = False
         did = [self._settle(), self._pay_stops(), self._claim(), self._start()]
         return any(did)
 
@@ -136,6 +142,7 @@ class Drain:
         if now >= self._next_poll:
             self._look_everywhere = self._owes = True
             self._next_poll = now + self.options.poll_s * random.uniform(0.9, 1.1)  # noqa: S311 (jitter)
+            self._work.watch_loop()
 
     def _settle(self) -> bool:
         settled = self._work.settle()
@@ -164,7 +171,7 @@ class Drain:
             self._dirty, self._look_everywhere = set(self._roster.boards), False
         open_boards = self._dirty - self._spent_boards()
         wanted = self._roster.wanted(open_boards, self._work.per_board(), free)
-        claimed_by = {"drain": str(self.presence.id), "host": self.presence.host}
+        claimed_by = {"drain": str(self.presence.id), "host": self.presence.host, "pid": os.getpid()}
         claimed = tasks.claim(wanted, limit=free, claimed_by=claimed_by)
         self._claimed_once = self.options.once
         self._note_emptied(wanted, claimed, free)
@@ -235,6 +242,7 @@ class Drain:
         self.presence.assignees = list(self._roster.present)
         self.presence.register()
         self._work.begin()
+        self._say(self._roster.words())
         self._listener = listener
         if listener is not None:
             listener.subscribe(self.hear)
@@ -263,6 +271,7 @@ class Drain:
             if self._away and work == self.pass_once:
                 log.warning("The drain goes on")
                 self._away, self._look_everywhere, self._owes = 0, True, True
+                self._claims_in_doubt = True
             return value
         return None
 

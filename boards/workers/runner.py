@@ -13,10 +13,13 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 from uuid import UUID, uuid4
 
+from django.db import connection
+
 from boards import actors, tasks
-from boards.models import Attempt, Hold, RosterEntry, Session, Task, TaskDep
+from boards.locks import engine_transaction
+from boards.models import Attempt, Hold, RosterEntry, Session, Task, TaskDep, TranscriptItem
 from boards.states import HoldState
-from boards.tasks import Claimed, RunLink, Ticket
+from boards.tasks import Claimed, Line, RunLink, Ticket
 from boards.tasks.current import set_claim
 from boards.workers import plain_json
 from boards.workers.adapters import Adapter, Ending, Failed, Job, Running, StoppedEarly
@@ -37,6 +40,7 @@ class Run:
     claimed: Claimed
     entry: RosterEntry | None
     session_id: UUID | None = None
+    new_session: bool = True
     port: DatabasePort | None = None
     job: Job | None = None
     handle: Running | None = None
@@ -46,6 +50,7 @@ class Run:
     request_id: str = field(default_factory=lambda: uuid4().hex)
     receipt: str = field(default_factory=lambda: uuid4().hex)
     told: bool = False  # the detail of its failure is in the transcript
+    told_silence: bool = False
     doubtful: bool = False  # a settling write raised on its way out, so it may have landed
 
     @property
@@ -90,32 +95,34 @@ class Runner:
         self._adapters, self._scribe, self._host, self._on_end = adapters, scribe, host, on_end
 
     def prepare(self, runs: Sequence[Run]) -> None:
-        """Read what the workers are told, and give each its session: a few queries for the whole batch."""
+        """Read what the workers are told: a few queries for the whole batch."""
         keys = [run.ticket.task_key for run in runs]
         outputs = _dependency_outputs(keys)
-        holds = _holds(run.task for run in runs)
-        sessions = _sessions(runs)
+        holds = _holds(keys)
+        known = _known_sessions(runs)
         for run in runs:
-            run.session_id = sessions[run.ticket.task_key]
+            key = run.ticket.task_key
+            run.new_session = key not in known
+            run.session_id = known.get(key) or uuid4()
             run.port = DatabasePort(
                 run.ticket,
                 run.chain,
                 self._scribe,
                 who=run.who,
                 session_id=run.session_id,
-                holds=holds.get(run.ticket.task_key, ()),
+                holds=holds.get(key, ()),
                 steers_seen=len(run.task.steers),
             )
-            facts = _facts(run, outputs.get(run.ticket.task_key, {}), holds.get(run.ticket.task_key, ()))
+            facts = _facts(run, outputs.get(key, {}), holds.get(key, ()))
             config = run.entry.config if run.entry else {}
             folder = f"{run.task.board.slug}/{run.task.public_id}"
             run.job = Job(facts, run.port, config, folder, _context(run.ticket))
 
     def start(self, runs: Sequence[Run]) -> None:
         """Link the runs and start their workers. What cannot be started ends as a failure, with a sentence."""
-        outcomes = tasks.link_runs([RunLink(run.chain, run.ticket, run.session_id, run.request_id) for run in runs])
-        for run, outcome in zip(runs, outcomes, strict=True):
-            if outcome.landed or _is_linked(run):
+        linked = _link(runs, self._host)
+        for run in runs:
+            if run.name in linked or _is_linked(run):
                 self._start_worker(run)
             else:
                 run.stop("lost")
@@ -125,7 +132,6 @@ class Runner:
         assert run.port is not None
         assert run.job is not None
         run.began = time.monotonic()
-        run.port.say(_first_line(run, self._host), "status")
         refusal = _refusal(run)
         if refusal:
             self._ended(run, Failed(refusal))
@@ -142,6 +148,16 @@ class Runner:
         self._on_end(run)
 
 
+@engine_transaction
+def _link(runs: Sequence[Run], host: str) -> set[tuple[int, int]]:
+    """Sessions, run links and the first transcript lines of a batch, in one transaction; answers who may start."""
+    _make_sessions([run for run in runs if run.new_session])
+    outcomes = tasks.link_runs([RunLink(run.chain, run.ticket, run.session_id, run.request_id) for run in runs])
+    linked = [run for run, outcome in zip(runs, outcomes, strict=True) if outcome.landed]
+    tasks.add_transcript_lines([_first_line(run, host) for run in linked])
+    return {run.name for run in linked}
+
+
 def _is_linked(run: Run) -> bool:
     """Whether an earlier try, which raised, has landed after all."""
     link: dict[str, Any] = Task.objects.filter(pk=run.ticket.task_key).values_list("run", flat=True).first() or {}
@@ -155,13 +171,14 @@ def _refusal(run: Run) -> str:
     return plain_json.problem(run.task.input, "input")
 
 
-def _first_line(run: Run, host: str) -> str:
+def _first_line(run: Run, host: str) -> Line:
     number, task = run.ticket.attempt, run.task
+    text = f"Attempt {number} started on {host}."
     if run.claimed.resumed:
-        return f"Attempt {number} goes on with the answer, on {host}."
-    if number > 1 and task.feedback:
-        return f"Attempt {number} started on {host}. It was told: {task.feedback[:2000]}"
-    return f"Attempt {number} started on {host}."
+        text = f"Attempt {number} goes on with the answer, on {host}."
+    elif number > 1 and task.feedback:
+        text = f"Attempt {number} started on {host}. It was told: {task.feedback[:2000]}"
+    return Line(task.pk, number, text, TranscriptItem.Kind.STATUS, run.who, None, run.session_id)
 
 
 def _facts(run: Run, outputs: Mapping[str, Any], holds: Iterable[Hold]) -> TaskFacts:
@@ -200,31 +217,40 @@ def _dependency_outputs(keys: Sequence[int]) -> dict[int, dict[str, Any]]:
     return found
 
 
-def _holds(claimed: Iterable[Task]) -> dict[int, list[Hold]]:
+def _holds(keys: Sequence[int]) -> dict[int, list[Hold]]:
     """All holds of these tasks, by task, in the order of asking."""
     found: dict[int, list[Hold]] = {}
-    for hold in Hold.objects.filter(task__in=[task.pk for task in claimed]).order_by("attempt", "position"):
+    for hold in Hold.objects.filter(task__in=keys).order_by("attempt", "position"):
         found.setdefault(hold.task_id or 0, []).append(hold)
     return found
 
 
-def _sessions(runs: Sequence[Run]) -> dict[int, UUID]:
-    """The session of each task: the one it had before, or a new child of its filer's."""
+def _known_sessions(runs: Sequence[Run]) -> dict[int, UUID]:
+    """The sessions of tasks that were worked before, by task."""
     again = [run.ticket.task_key for run in runs if run.claimed.resumed or run.ticket.attempt > 1]
+    if not again:
+        return {}
     before = Attempt.objects.filter(task__in=again, session__isnull=False).order_by("number")
-    known: dict[int, UUID] = dict(before.values_list("task", "session")) if again else {}
-    fresh = [
-        (
-            run.ticket.task_key,
-            Session(
-                space_id=run.task.board.space_id,
-                kind=Session.Kind.TASK_RUN,
-                parent_id=run.task.filer_id,
-                label=f"{run.who}: {run.task.label}",
-            ),
+    return dict(before.values_list("task", "session"))
+
+
+def _make_sessions(runs: Sequence[Run]) -> None:
+    """A child of its filer's session for each task that is worked for the first time; made before by a try that
+    raised, it is left alone.
+    """
+    if not runs:
+        return
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """insert into boards_session (id, space_id, kind, parent_id, label)
+               select id, space, %s, parent, label
+                 from unnest(%s::uuid[], %s::bigint[], %s::uuid[], %s::text[]) as v(id, space, parent, label)
+               on conflict do nothing""",
+            [
+                Session.Kind.TASK_RUN,
+                [run.session_id for run in runs],
+                [run.task.board.space_id for run in runs],
+                [run.task.filer_id for run in runs],
+                [f"{run.who}: {run.task.label}" for run in runs],
+            ],
         )
-        for run in runs
-        if run.ticket.task_key not in known
-    ]
-    Session.objects.bulk_create(session for _, session in fresh)
-    return known | {key: session.pk for key, session in fresh}

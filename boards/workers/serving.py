@@ -22,6 +22,7 @@ from boards.workers.adapters import Adapter
 from boards.workers.processes import ALIVE_WITHIN
 
 FRESH_S: Final = 1.0  # how long what was read of boards and rosters is believed
+SHOWN: Final = 6
 Place = tuple[int, str]  # board id and assignee
 
 
@@ -66,6 +67,15 @@ class Roster:
                 slots.setdefault(pk, {})[name] = room[pk]
         return [Wanted(pk, names, room[pk]) for pk, names in sorted(slots.items())]
 
+    def words(self) -> str:
+        """Whom this drain serves, and whom it cannot, in a line."""
+        able = sorted({name for pk, name in self.entries if f"{pk}:{name}" in self.present})
+        unable = sorted({name for pk, name in self.entries if f"{pk}:{name}" not in self.present})
+        parts = [f"serves {_some(able)}" if able else "serves nobody yet: no roster names a worker of this host"]
+        if unable:
+            parts.append(f"has no worker for {_some(unable)}")
+        return "; ".join(parts)
+
     def _read_entries(self) -> None:
         inline = RosterEntry.objects.filter(board__in=self.boards, kind__in=self.adapters)
         able = {entry: self.adapters[entry.kind].can_run(entry.config) for entry in inline}
@@ -94,6 +104,10 @@ class Roster:
                     self.fallbacks[(board.pk, name)] = entry
                 if _pair(entry) in self.present:
                     self.present.append(f"{board.pk}:")
+
+
+def _some(names: list[str]) -> str:
+    return ", ".join(names[:SHOWN]) + (f" and {len(names) - SHOWN} more" if len(names) > SHOWN else "")
 
 
 def _pair(entry: RosterEntry) -> str:

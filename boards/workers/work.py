@@ -11,9 +11,11 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from queue import SimpleQueue
 
-from boards.models import RosterEntry
+from boards import tasks
+from boards.models import Attempt, RosterEntry, Task
 from boards.tasks import Claimed
 from boards.workers.adapters import Adapter, Failed, StoppedEarly
+from boards.workers.adapters.python import PythonAdapter
 from boards.workers.databases import AWAY
 from boards.workers.renewals import Renewals
 from boards.workers.runner import Run, Runner
@@ -108,6 +110,27 @@ class Work:
             run.why, run.ending = "shutdown", StoppedEarly()
         self._to_settle += self._to_start
         self._to_start.clear()
+
+    def hand_back_unknown(self, drain_id: str) -> None:
+        """Rows that this drain claimed without learning of it, since the answer was lost with the connection."""
+        mine = Task.objects.filter(lease_until__isnull=False, claimed_by__drain=drain_id).select_related("board")
+        attempts = Attempt.objects.filter(task__in=mine, ended_at=None).select_related("task__board")
+        for attempt in attempts:
+            run = Run(Claimed(attempt.task, tasks.mint(attempt.task, attempt.pk)), None)
+            if run.name not in self._running:
+                run.ending = StoppedEarly()
+                self._to_settle.append(run)
+
+    def watch_loop(self) -> None:
+        """Say on the tasks of async workers when one of them holds up the loop; their leases are kept all the same."""
+        silent_s = max((a.silent_for() for a in self._adapters.values() if isinstance(a, PythonAdapter)), default=0.0)
+        for run in self._running.values():
+            shares = run.handle is not None and run.handle.shares_loop
+            if shares and silent_s * 3000 < (run.task.lease_duration_ms or 0):
+                run.told_silence = False
+            elif shares and not run.told_silence and run.port is not None:
+                run.told_silence = True
+                run.port.say(f"The event loop has been held up for {silent_s:.0f} s by a worker that blocks.", "status")
 
     def beat_now(self) -> None:
         self._renewals.hurry()

@@ -1,29 +1,10 @@
 // Answers to questions: notes keep their drafts, a refusal stands in its own form and gets the focus, and what was
 // decided hands the focus on. Nothing but a press of a button (or its key) ever answers; Escape and leaving do not.
 
+import { forget, restore } from "./drafts.js";
+
 const NO_ANSWER = "The server did not answer. Nothing you wrote is lost; try again.";
 const FAILED = "The server could not take this. Nothing you wrote is lost; try again.";
-const draft = {
-  key: (field) => `draft:${document.body.dataset.user}:${field.dataset.draft}`,
-  read: (field) => { try { return localStorage.getItem(draft.key(field)); } catch { return null; } },
-  keep: (field) => {
-    try {
-      if (field.value) localStorage.setItem(draft.key(field), field.value);
-      else localStorage.removeItem(draft.key(field));
-    } catch { /* no storage: the text lives as long as the page */ }
-  },
-  forget: (field) => { try { localStorage.removeItem(draft.key(field)); } catch { /* nothing was kept */ } },
-};
-
-document.addEventListener("input", (event) => { if (event.target.dataset?.draft) draft.keep(event.target); });
-restore(document.body);
-
-function restore(root) {
-  for (const field of root.querySelectorAll("textarea[data-draft]")) {
-    const kept = draft.read(field);
-    if (kept && field.value === field.defaultValue) field.value = kept;
-  }
-}
 
 // What arrives: drafts are put back; a question that was closed meanwhile locks the form that still stands open.
 document.addEventListener("htmx:load", ({ detail: { elt } }) => {
@@ -58,7 +39,10 @@ document.addEventListener("htmx:afterRequest", ({ detail }) => {
   const asked = detail.requestConfig?.elt;
   const form = formOf(asked);
   if (!form) {
-    if (asked?.matches("[data-row-act]") && detail.successful) refresh();
+    if (asked?.matches("[data-row-act]") && detail.successful) {
+      focusRow(asked.closest("li.row")); // its button was locked and lost the focus
+      refresh();
+    }
     return;
   }
   if (detail.xhr.status >= 200 && detail.xhr.status < 300) return decided(form);
@@ -71,7 +55,7 @@ document.addEventListener("htmx:afterRequest", ({ detail }) => {
 });
 
 function decided(form) {
-  form.querySelectorAll("[data-draft]").forEach(draft.forget);
+  forget(form);
   const answered = document.getElementById(`ask-${form.dataset.askForm}`);
   if (answered) answered.focus();
   else focusRow(next);
@@ -89,7 +73,7 @@ function say(form, sentence) {
 document.addEventListener("click", (event) => {
   const box = event.target.closest?.("[data-drop]")?.closest("li.row, section.ask");
   if (!box) return;
-  box.querySelectorAll("[data-draft]").forEach(draft.forget);
+  forget(box);
   next = neighbour(box);
   box.remove();
   focusRow(next);

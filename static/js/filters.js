@@ -1,5 +1,6 @@
 // The filter bar: what is narrowed stands in the address, and the page's live parts are told.
 // Cards that nobody touched read differently when a drain comes or goes: then the lanes are read again.
+import { isCommand } from "./keys.js";
 
 const form = document.getElementById("filters");
 const main = document.getElementById("main");
@@ -31,9 +32,7 @@ clear.addEventListener("click", (event) => {
 });
 
 document.addEventListener("keydown", (event) => {
-  if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
-  const field = event.target.closest?.("input, textarea, select, [contenteditable]");
-  if (event.key === "/" && !field) {
+  if (event.key === "/" && isCommand(event)) {
     event.preventDefault();
     form.elements.q.focus();
     form.elements.q.select();

@@ -1,28 +1,20 @@
 // The quick line: `c` goes there, Enter files, several pasted lines are offered as several tasks.
+import { isCommand } from "./keys.js";
 
 const line = () => document.getElementById("quick-line");
-const typing = (element) => element?.closest?.("input, textarea, select, [contenteditable]");
 
 document.addEventListener("keydown", (event) => {
-  if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
-  if (event.key === "c" && !typing(event.target) && line()) {
+  if (event.key === "c" && line() && isCommand(event)) {
     event.preventDefault();
     line().focus();
     line().scrollIntoView({ block: "nearest" });
   }
-  if (event.target !== line()) return;
+  if (event.target !== line() || event.defaultPrevented) return;
   if (event.key === "Escape") line().blur();
-  const whole = event.key === "Enter" && !event.isComposing && !event.shiftKey;
-  if (whole && (lines(event.target).length < 2)) {
-    event.preventDefault();
-    event.target.form.requestSubmit(event.target.form.querySelector("[data-quick-one]"));
-  }
-});
-document.addEventListener("keydown", (event) => {
-  if (event.target === line() && event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
-    event.preventDefault();
-    event.target.form.requestSubmit(event.target.form.querySelector("[data-quick-one]"));
-  }
+  if (event.key !== "Enter" || event.isComposing || event.shiftKey) return;
+  if (lines(event.target).length > 1 && !event.ctrlKey && !event.metaKey) return; // several lines: a new one, or a button
+  event.preventDefault();
+  event.target.form.requestSubmit(event.target.form.querySelector("[data-quick-one]"));
 });
 
 document.addEventListener("input", (event) => { if (event.target === line()) fit(event.target); });

@@ -34,6 +34,21 @@ def manage(data: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(call, env=ENV, capture_output=True, text=True, timeout=PATIENCE_S)
 
 
+def file_work(data: Path, tasks: int) -> None:
+    """Tasks for the demo's reader, of about ten seconds each."""
+    code = f"""
+from boards import actors, tasks
+from boards.models import Board, Member
+board = Board.objects.get(slug="release-desk")
+chain = actors.person(Member.objects.select_related("user", "space").get(user__username="operator"))
+work = {{"pages": ["one", "two", "three", "four", "five"], "pace_s": 2}}
+for number in range({tasks}):
+    tasks.file_task(chain, board, goal=f"Read shelf {{number}}", assignee="reader", input=work)
+"""
+    call = [sys.executable, str(ROOT / "manage.py"), "shell", "-v", "0", "-c", code]
+    subprocess.run(call, env=ENV | {"DATA_DIR": str(data)}, check=True, timeout=PATIENCE_S, capture_output=True)
+
+
 def remove(data: Path) -> None:
     """The folder, and what root keeps elsewhere for it."""
     shutil.rmtree(embedded.home(data), ignore_errors=True)

@@ -103,6 +103,12 @@ class Place:
         return self.data_dir / "postgres" if self.plain else embedded.home(self.data_dir)
 
     @property
+    def sockets(self) -> Path:
+        """In /tmp for a long path, and named by the account."""
+        place = embedded._socket_folder(self.home)
+        return place if place.is_relative_to(self.home) else Path(f"/tmp/orchestra-{PLAIN.pw_uid}-{place.name[-12:]}")
+
+    @property
     def postmaster(self) -> int:
         return int((self.home / "data" / "postmaster.pid").read_text().split()[0])
 
@@ -145,7 +151,8 @@ class Place:
 
     def remove(self) -> None:
         self.release()
-        shutil.rmtree(self.home, ignore_errors=True)
+        for folder in (self.home, self.sockets):
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture(scope="session")

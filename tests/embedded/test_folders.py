@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import stat
 import subprocess
 import sys
@@ -148,6 +149,29 @@ def test_a_server_that_cannot_start_is_told_with_the_end_of_its_log(place: Place
         said = place.refusal()
     assert str(place.home / "run" / "log") in said
     assert "no_such_setting" in said
+
+
+def test_a_folder_that_cannot_be_made_is_told_with_the_way_out(as_plain_user: Place) -> None:
+    if as_plain_user.user is None:
+        pytest.skip("needs a folder of somebody else")
+    as_plain_user.data_dir.parent.chmod(0o755)
+    os.chown(as_plain_user.data_dir.parent, 0, 0)
+    said = as_plain_user.refusal()
+    for words in ("Permission denied", str(as_plain_user.data_dir), "DATA_DIR", "DATABASE_URL"):
+        assert words in said
+
+
+def test_a_folder_that_was_removed_under_the_server_is_made_anew(new_place: Place) -> None:
+    first = new_place.open().ready()
+    old = new_place.postmaster
+    shutil.rmtree(new_place.home)
+    second = new_place.open().ready()
+    second.ask()
+    assert new_place.postmaster != old
+    second.leave()
+    shutil.rmtree(new_place.home)
+    first.leave()
+    assert new_place.is_down()
 
 
 def test_without_the_wheel_the_sentence_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

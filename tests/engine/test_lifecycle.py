@@ -219,3 +219,35 @@ def test_cancel_discards_the_questions_and_stops_the_worker(board, anna):
     assert tasks.stopping(task)
     assert tasks.retry(anna, task).reason is Reason.SETTLING
     assert tasks.cancel(anna, task).reason is Reason.TERMINAL
+
+
+def test_a_retry_with_dependents_reaches_all_that_the_cascade_cancelled(board, anna):
+    chain = [cast.filed(board, anna, "Root")]
+    for name in ("Child", "Grandchild"):
+        chain.append(cast.filed(board, anna, name, deps=[chain[-1].public_id]))
+    tasks.cancel(anna, chain[0], "not now")
+    assert [cast.fresh(task).status for task in chain] == ["cancelled"] * 3
+    assert tasks.cancelled_by(chain[0].pk) == [chain[1].pk, chain[2].pk]
+    tasks.retry(anna, chain[0], with_dependents=True)
+    assert [cast.fresh(task).status for task in chain] == ["pending"] * 3
+
+
+def test_an_operator_reclaims_only_what_lost_its_worker(board, space, lapse):
+    olga = cast.chain_of(cast.make_member(space, "olga", "operator"))
+    task = cast.filed(board, olga)
+    cast.claimed(board)
+    assert tasks.reclaim(olga, task).reason is Reason.LOST_CLAIM
+    lapse(task)
+    assert tasks.reclaim(olga, task).result is Recorded.RECORDED
+    assert (cast.fresh(task).status, cast.fresh(task).abandonments) == ("pending", 0)
+
+
+def test_start_anyway_leaves_out_what_ended_without_completing(board, anna):
+    first = cast.filed(board, anna, "First")
+    second = cast.filed(board, anna, "Second", deps=[first.public_id])
+    tasks.cancel(anna, first)
+    assert cast.fresh(second).status == "cancelled"
+    tasks.start_anyway(anna, second)
+    row = cast.fresh(second)
+    assert (row.status, row.unmet_deps) == ("pending", 0)
+    assert cast.claimed(board).task.pk == second.pk

@@ -130,7 +130,8 @@ def hold(who: Cast, on: Task | Visit, kind: str = "question", **fields: Any) -> 
 
 
 def run(who: Cast, name: str = "Halyard 2.4", **fields: Any) -> FlowRun:
-    number = next(_number)
+    who.flow.last_run_number += 1
+    who.flow.save(update_fields=["last_run_number"])
     own = Session.objects.create(space=who.space, kind="flow_run")
     defaults: dict[str, Any] = {
         "inputs": {"product": "Halyard", "version": "2.4"},
@@ -140,7 +141,12 @@ def run(who: Cast, name: str = "Halyard 2.4", **fields: Any) -> FlowRun:
     if fields.get("status", "active") != "active":
         defaults["completed_at"] = timezone.now()
     return FlowRun.objects.create(
-        flow=who.flow, version=who.version, number=number, name=name, session=own, **(defaults | fields)
+        flow=who.flow,
+        version=who.version,
+        number=who.flow.last_run_number,
+        name=name,
+        session=own,
+        **(defaults | fields),
     )
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
-from django.test.utils import CaptureQueriesContext
 from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from boards.models import Debt, FlowRun, Process, Task
@@ -160,7 +160,9 @@ def test_filters_count_what_each_would_show(who):
 
 def test_the_list_costs_the_same_with_one_row_and_with_two_hundred(who):
     def cost() -> int:
-        with CaptureQueriesContext(connection, ) as caught:
+        with CaptureQueriesContext(
+            connection,
+        ) as caught:
             waiting(who.olga, whose="all")
         return len(caught)
 

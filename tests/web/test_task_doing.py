@@ -11,49 +11,24 @@ from django.urls import reverse
 
 from boards import tasks
 from boards.debts import paying
-from boards.models import Event, Member, Role, Task
+from boards.models import Event, Member, Task
 from boards.states import Status
 from boards.tasks import Filing, file_task
 from tests import cast
+from tests.web.desk import Desk
 
 pytestmark = pytest.mark.django_db
 
 
-class Desk:
-    def __init__(self) -> None:
-        self.space = cast.make_space()
-        self.anna = cast.make_member(self.space, "anna")
-        self.ben = cast.make_member(self.space, "ben")
-        self.vera = cast.make_member(self.space, "vera", Role.VIEWER)
-        self.olga = cast.make_member(self.space, "olga", Role.OPERATOR)
-        self.board = cast.make_board(self.space)
-        cast.put_on_roster(self.board, self.ben)
-        self.chain = cast.chain_of(self.anna)
-
-    def filed(self, **fields: object) -> Task:
-        return cast.filed(self.board, self.chain, **fields)
-
-    def handed_in(self, **fields: object) -> Task:
-        task = self.filed(checker="person", **fields)
-        claimed = cast.claimed(self.board)
-        tasks.complete(cast.agent_chain(self.board), task, "Done.", claim=claimed.ticket)
-        return task
-
-    def stuck(self, **fields: object) -> Task:
-        task = self.filed(**fields)
-        claimed = cast.claimed(self.board)
-        tasks.fail(cast.agent_chain(self.board), task, "No file.", claim=claimed.ticket)
-        return task
-
+class Acts(Desk):
     def does(self, task: Task, verb: str, member: Member | None = None, *, htmx: bool = True, **form: str):
-        client = Client(headers={"hx-request": "true"} if htmx else {})
-        client.force_login((member or self.anna).user)
-        return client.post(reverse("web:task_act", args=["desk", task.public_id, verb]), form)
+        address = reverse("web:task_act", args=["desk", task.public_id, verb])
+        return self.client(member, htmx=htmx).post(address, form)
 
 
 @pytest.fixture
-def desk() -> Desk:
-    return Desk()
+def desk() -> Acts:
+    return Acts()
 
 
 def toast(answer) -> dict[str, str]:
@@ -112,11 +87,9 @@ def test_skip_needs_a_reason(desk):
 
 def test_retry_takes_the_cancelled_dependents_along_when_asked(desk):
     task = desk.stuck()
-    # The dependent was filed before its dependency ended.
     assert desk.does(task, "retry").status_code == 204
     dependent = desk.filed(goal="Publish", deps=[task.public_id])
-    claimed = cast.claimed(desk.board)
-    tasks.fail(cast.agent_chain(desk.board), task, "Again no file.", claim=claimed.ticket)
+    desk.failed(task, "Again no file.")
     paying.pay_due()
     assert status(dependent) == Status.CANCELLED
     assert desk.does(task, "retry", with_dependents="on").status_code == 204
@@ -205,8 +178,7 @@ def test_what_is_no_act_of_a_page_is_not_found(desk, verb):
 
 def test_a_get_acts_on_nothing(desk):
     task = desk.filed()
-    client = Client()
-    client.force_login(desk.anna.user)
+    client = desk.client()
     assert client.get(reverse("web:task_act", args=["desk", task.public_id, "cancel"])).status_code == 405
     assert status(task) == Status.PENDING
 

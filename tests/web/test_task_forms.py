@@ -6,29 +6,17 @@ import re
 from datetime import UTC, datetime
 
 import pytest
-from django.test import Client
 from django.urls import reverse
 
 from boards import tasks
-from boards.models import Hold, Member, Role, Task
+from boards.models import Hold, Member, Task
 from tests import cast
+from tests.web.desk import Desk
 
 pytestmark = pytest.mark.django_db
 
 
-class Desk:
-    def __init__(self) -> None:
-        self.space = cast.make_space()
-        self.anna = cast.make_member(self.space, "anna")
-        self.vera = cast.make_member(self.space, "vera", Role.VIEWER)
-        self.board = cast.make_board(self.space)
-        self.chain = cast.chain_of(self.anna)
-
-    def client(self, member: Member | None = None, *, htmx: bool = False) -> Client:
-        client = Client(headers={"hx-request": "true"} if htmx else {})
-        client.force_login((member or self.anna).user)
-        return client
-
+class Forms(Desk):
     def files(self, member: Member | None = None, *, htmx: bool = False, **form: object):
         return self.client(member, htmx=htmx).post(reverse("web:new_task", args=["desk"]), {"goal": "Write", **form})
 
@@ -61,8 +49,8 @@ def fields_of(page: str) -> dict[str, object]:
 
 
 @pytest.fixture
-def desk() -> Desk:
-    return Desk()
+def desk() -> Forms:
+    return Forms()
 
 
 def test_a_task_is_filed_with_all_its_fields(desk):

@@ -13,40 +13,21 @@ from django.urls import reverse
 
 from boards import people, tasks
 from boards.debts import paying
-from boards.models import Attempt, Board, Member, Role, Task
+from boards.models import Attempt, Board, Member, Task
 from boards.queries.transcript import FIRST_PAGE
 from boards.tasks import Filing, HoldFiling, file_task
 from tests import cast
+from tests.web.desk import Desk
 
 pytestmark = pytest.mark.django_db
 
 HOSTILE = "<img src=x onerror=alert(1)><div id=\"task-head\" hx-post='/x' hx-trigger=load>[x](javascript:alert(1))"
 
 
-class Desk:
-    """A board with two agents, Anna who files, Ben who is on the roster, Vera who only reads."""
-
-    def __init__(self) -> None:
-        self.space = cast.make_space()
-        self.anna = cast.make_member(self.space, "anna")
-        self.ben = cast.make_member(self.space, "ben")
-        self.vera = cast.make_member(self.space, "vera", Role.VIEWER)
-        self.board = cast.make_board(self.space)
-        cast.put_on_roster(self.board, self.ben)
-        self.chain = cast.chain_of(self.anna)
-
-    def filed(self, **fields: object) -> Task:
-        return cast.filed(self.board, self.chain, **{"goal": "Write the notes", **fields})
-
-    def worked(self, task: Task, output: object = "Done.") -> None:
-        claimed = cast.claimed(self.board)
-        assert claimed.task.pk == task.pk
-        tasks.complete(cast.agent_chain(self.board), task, output, claim=claimed.ticket)
-
+class Pages(Desk):
     def get(self, task: Task, member: Member | None = None, *, part: str = "task", htmx: bool = False, **query: object):
-        client = Client(headers={"hx-request": "true"} if htmx else {})
-        client.force_login((member or self.anna).user)
-        return client.get(reverse(f"web:{part}", args=[task.board.slug, task.public_id]), query)
+        address = reverse(f"web:{part}", args=[task.board.slug, task.public_id])
+        return self.client(member, htmx=htmx).get(address, query)
 
     def text(self, task: Task, member: Member | None = None, **options: object) -> str:
         answer = self.get(task, member, **options)
@@ -55,8 +36,8 @@ class Desk:
 
 
 @pytest.fixture
-def desk() -> Desk:
-    return Desk()
+def desk() -> Pages:
+    return Pages()
 
 
 class Elements(HTMLParser):
@@ -101,8 +82,7 @@ def test_what_one_may_not_see_answers_like_what_does_not_exist(desk):
     assert own.slug == desk.board.slug
     for part in ("task_parts", "task_events", "task_edit"):
         assert desk.get(task, stranger, part=part).status_code == 404
-    client = Client()
-    client.force_login(desk.anna.user)
+    client = desk.client()
     for public_id in ("nothing", "%00", "..", "a b", "<b>"):
         assert client.get(f"/b/desk/t/{public_id}/").status_code == 404
 
@@ -225,8 +205,7 @@ def test_a_person_starts_hands_in_or_gives_back_what_is_theirs(desk):
 def test_a_stuck_task_opens_with_its_error_and_offers_its_cancelled_dependents(desk):
     task = desk.filed()
     desk.filed(goal="Publish", deps=[task.public_id])
-    claimed = cast.claimed(desk.board)
-    tasks.fail(cast.agent_chain(desk.board), task, "There is no such file.", claim=claimed.ticket)
+    desk.failed(task)
     paying.pay_due()
     html = words(desk.text(task))
     assert "This is stuck There is no such file." in html
@@ -281,8 +260,7 @@ def test_the_transcript_opens_at_its_end_and_pages_back(desk):
     assert "checked 19." in earlier
     assert "checked 0." in earlier
     assert "checked 21." not in earlier
-    client = Client(headers={"hx-request": "true"})
-    client.force_login(desk.anna.user)
+    client = desk.client(htmx=True)
     fragment = client.get(reverse("web:task_attempt", args=["desk", task.public_id, 1]), {"before": before})
     assert "checked 0." in fragment.content.decode()
 
@@ -317,9 +295,8 @@ def test_numbers_of_the_address_that_are_none_are_ignored(desk):
         assert desk.get(task, attempt=bad, before=bad, events_before=bad).status_code == 200
 
 
-def queries(desk: Desk, task: Task, part: str = "task") -> int:
-    client = Client(headers={"hx-request": "true"} if part != "task" else {})
-    client.force_login(desk.anna.user)
+def queries(desk: Pages, task: Task, part: str = "task") -> int:
+    client = desk.client(htmx=part != "task")
     with CaptureQueriesContext(connection) as asked:
         assert client.get(reverse(f"web:{part}", args=["desk", task.public_id])).status_code == 200
     return len(asked)

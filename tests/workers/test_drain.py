@@ -13,6 +13,7 @@ from django.db import connection
 
 from boards import people, tasks
 from boards.actors import Chain
+from boards.live_notices import Listener
 from boards.models import Attempt, Board, Debt, Event, Hold, Process, RosterEntry, Task, TranscriptItem
 from boards.states import Status
 from boards.workers.protocol import EndsForGood, worker
@@ -70,7 +71,9 @@ def test_a_filed_task_is_worked_and_done(board: Board, anna: Chain, drain: Calla
     assert attempt.session is not None
     assert attempt.session.parent_id == task.filer_id
     assert row.run["session_id"] == str(attempt.session_id)
-    assert [line.split(" in ")[0] for line in one.lines] == ["writer starts “the notes”", "writer finished “the notes”"]
+    assert one.lines[0] == "serves writer; has no worker for reader"
+    assert one.lines[1] == "writer starts “the notes”"
+    assert one.lines[2].startswith("writer finished “the notes” in ")
 
 
 def test_a_sync_worker_is_worked_too(board: Board, anna: Chain, drain: Callable[..., InProcess]) -> None:
@@ -554,3 +557,43 @@ def test_a_database_that_drops_its_connections_costs_no_work(
     assert not thread.is_alive()
     row = cast.fresh(task)
     assert (row.output, row.attempts) == ("done", 1)
+
+
+def test_a_filing_is_taken_up_at_its_notice_and_not_at_the_next_poll(
+    board: Board, anna: Chain, drain: Callable[..., InProcess]
+) -> None:
+    @worker("writer")
+    async def write(task):
+        return None
+
+    one = drain(begun=False, poll_s=300)
+    listener = Listener()
+    thread = threading.Thread(target=one.drain.run, args=(listener,), daemon=True)
+    thread.start()
+    until(lambda: listener.listening)
+    task = cast.filed(board, anna)
+    until(lambda: cast.fresh(task).status == Status.COMPLETED, 10)
+    until(lambda: Process.objects.filter(listening=True).exists())
+    one.drain.stop()
+    thread.join(20)
+    assert not thread.is_alive()
+
+
+def test_a_worker_that_blocks_the_loop_is_named_and_loses_nobodys_lease(
+    board: Board, anna: Chain, drain: Callable[..., InProcess]
+) -> None:
+    Board.objects.filter(pk=board.pk).update(lease_ms=1000)
+    let_go = threading.Event()
+
+    @worker("writer")
+    async def blocks(task):
+        let_go.wait(20)
+        return task.attempt
+
+    task = cast.filed(board, anna)
+    one = drain()
+    one.until(lambda: any("held up" in line for line in transcript(task)))
+    begun = time.monotonic()
+    one.until(lambda: time.monotonic() - begun > 1.2)  # longer than the lease
+    let_go.set()
+    assert one.until_status(task, Status.COMPLETED).output == 1

@@ -45,9 +45,9 @@ def test_a_lapsed_lease_wakes_the_board_and_never_goes_back_to_ready(
     board: Board, anna: Chain, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told: list[int | None] = []
-    monkeypatch.setattr(live_notices, "changed", lambda board_id, **more: told.append(board_id))
     cast.filed(board, anna)
     lapse(cast.claimed(board).task)
+    monkeypatch.setattr(live_notices, "changed", lambda board_id, **more: told.append(board_id))
     report = sweeping.sweep_once()
     assert report.done["lost workers told"] == 1
     assert told == [board.pk]

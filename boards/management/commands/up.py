@@ -30,6 +30,7 @@ from boards import console, supervising
 from boards.demo import first_space
 from boards.signin import make_signin_link
 from orchestra import embedded
+from orchestra.pgwheel import EmbeddedError
 
 STOPPED, GAVE_UP, NOT_CLEAN = 0, 1, 3
 START_PATIENCE_S = 60.0
@@ -200,7 +201,7 @@ def _database_trouble() -> str:
     """Start the embedded server again if somebody ended it; the children wait for it and go on by themselves."""
     try:
         embedded.ensure()
-    except embedded.EmbeddedError as error:
+    except EmbeddedError as error:
         return str(error)
     return ""
 

@@ -75,6 +75,10 @@ class Running(Protocol):
     def can_be_killed(self) -> bool:
         """Whether `kill` is certain to end it (a program), or may be ignored (Python code in this process)."""
 
+    @property
+    def shares_loop(self) -> bool:
+        """Whether a worker that blocks the event loop holds it up."""
+
     def cancel(self) -> None:
         """Ask it to stop. Never blocks; safe to repeat, and after its end."""
 

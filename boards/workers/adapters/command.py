@@ -112,6 +112,7 @@ class _Program:
     """One program from its start to the moment when nothing of it runs any more."""
 
     can_be_killed = True
+    shares_loop = False
 
     def __init__(self, place: Place, job: Job, on_end: OnEnd) -> None:
         self._place, self._job, self._on_end = place, job, on_end

@@ -18,8 +18,9 @@ class DaemonPool(Executor):
     at exit.
     """
 
-    def __init__(self, size: int, name: str) -> None:
-        self._size, self._name = size, name
+    def __init__(self, size: int, name: str, at_end: Callable[[], None] = lambda: None) -> None:
+        """`at_end` is called in each thread when it leaves, so that it can give back what it holds."""
+        self._size, self._name, self._at_end = size, name, at_end
         self._todo: SimpleQueue[_Work | None] = SimpleQueue()
         self._lock = threading.Lock()
         self._threads = 0
@@ -59,3 +60,4 @@ class DaemonPool(Executor):
             del work
             with self._lock:
                 self._waiting += 1
+        self._at_end()

@@ -10,8 +10,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
+import time
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -39,17 +40,36 @@ from boards.workers.protocol import (
 )
 
 Around = Callable[[], AbstractContextManager[Any]]
+Tend = Callable[[], Awaitable[None]]
+
+
+def _nothing() -> None:
+    """For hooks that nobody set."""
+
+
+async def _tend_nothing() -> None:
+    """For hooks that nobody set."""
 
 
 class PythonAdapter:
-    """`threads` bounds the sync workers that run at once; `around` is entered in the thread of each of them."""
+    """`threads` bounds the sync workers that run at once; `around` is entered in the thread of each of them.
 
-    def __init__(self, threads: int, around: Around = contextlib.nullcontext) -> None:
-        self._around = around
-        self._sync_workers = DaemonPool(threads, "worker")
+    `tend` is awaited on the loop now and then, `at_end` called in each thread that leaves.
+    """
+
+    def __init__(
+        self,
+        threads: int,
+        around: Around = contextlib.nullcontext,
+        tend: Tend = _tend_nothing,
+        at_end: Callable[[], None] = _nothing,
+    ) -> None:
+        self._around, self._tend = around, tend
+        self._sync_workers = DaemonPool(threads, "worker", at_end)
         # What async workers report: short calls, so few threads (and few connections) serve many workers.
-        self._ports = DaemonPool(min(threads, 8), "report")
+        self._ports = DaemonPool(min(threads, 8), "report", at_end)
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._probed_at: float | None = None
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop:
@@ -58,6 +78,18 @@ class PythonAdapter:
             self._loop = asyncio.new_event_loop()
             threading.Thread(target=self._loop.run_forever, name="async-workers", daemon=True).start()
         return self._loop
+
+    def silent_for(self) -> float:
+        """Seconds since the loop last answered; call it now and then, each call asks it again."""
+        now = time.monotonic()
+        if self._loop is not None and self._probed_at is None:
+            self._probed_at = now
+            self._loop.call_soon_threadsafe(self._answer)
+        return 0.0 if self._probed_at is None else now - self._probed_at
+
+    def _answer(self) -> None:
+        self._probed_at = None
+        self._tending = asyncio.ensure_future(self._tend())
 
     def can_run(self, config: Mapping[str, Any]) -> bool:
         return config.get("worker") in WORKERS
@@ -80,6 +112,7 @@ class PythonAdapter:
 
 class _Nothing:
     can_be_killed = True
+    shares_loop = False
 
     def cancel(self) -> None:
         """There is nothing to stop."""
@@ -91,6 +124,7 @@ class _AsyncRun:
     """A task of the event loop. Only a worker that never awaits, or swallows the cancel, does not end by it."""
 
     can_be_killed = False
+    shares_loop = True
 
     def __init__(
         self,
@@ -139,6 +173,7 @@ class _SyncRun:
     """A call in a thread. It cannot be ended from outside: its next word to the port raises `Stopped`."""
 
     can_be_killed = False
+    shares_loop = False
 
     def __init__(self, threads: DaemonPool, around: Around, registered: Registered, job: Job, on_end: OnEnd) -> None:
         self._stop = threading.Event()

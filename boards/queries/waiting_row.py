@@ -1,0 +1,126 @@
+"""A row of *Needs you* as a value, and the kinds of rows the list filters by (spec: 04 section 3). Pure."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from django.utils.functional import Promise
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from boards.queries.asks import Choice, choices_of
+from boards.queries.silence import IfNobody
+from boards.states import HoldKind
+
+NOTHING_DUE: Final = IfNobody(None, "", "")
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """One kind of rows, as the rail filters by it."""
+
+    value: str
+    label: str | Promise
+    icon: str
+
+
+GROUPS: Final = (
+    Group("gate", gettext_lazy("Gates"), "gate"),
+    Group("approval", gettext_lazy("Approvals"), "ok"),
+    Group("question", gettext_lazy("Questions"), "ask"),
+    Group("input", gettext_lazy("Input"), "form"),
+    Group("check", gettext_lazy("Checks"), "check"),
+    Group("assigned", gettext_lazy("Assigned"), "tray"),
+    Group("stuck", gettext_lazy("Stuck"), "stuck"),
+    Group("flow", gettext_lazy("Flow steps"), "flow"),
+    Group("lost", gettext_lazy("Lost workers"), "clock"),
+    Group("debt", gettext_lazy("Not settled"), "mail-x"),
+)
+_ICONS: Final = {group.value: group.icon for group in GROUPS}
+
+
+@dataclass(frozen=True, slots=True)
+class RowAct:
+    """One small button. `to`: "task" or "run" posts the verb there; "open" is a link to the row's page."""
+
+    verb: str
+    label: str
+    to: str
+    quiet: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One thing that waits. `key` is its id on the page; `rev` changes when what it says does.
+
+    `since` and `due_at` are moments by the database clock; `silence` is what happens when nobody does anything.
+    """
+
+    key: str
+    rev: int
+    group: str
+    title: str
+    words: str
+    who: str
+    by_person: bool
+    since: datetime
+    mine: bool
+    board_id: int
+    board_slug: str
+    board_name: str
+    for_role: bool = False
+    subject: str = ""
+    silence: IfNobody = NOTHING_DUE
+    priority: int = 0
+    why: str = ""
+    tone: str = ""
+    task_id: str = ""
+    flow_key: str = ""
+    run_number: int = 0
+    version_id: int = 0
+    step_key: str = ""
+    step_name: str = ""
+    hold_id: int = 0
+    hold_kind: str = ""
+    options: Any = None
+    whose: str = ""
+    acts: tuple[RowAct, ...] = ()
+    is_served: bool = False
+
+    @property
+    def due_at(self) -> datetime | None:
+        return self.silence.at
+
+    @property
+    def icon(self) -> str:
+        return _ICONS[self.group]
+
+    @property
+    def searched(self) -> str:
+        return f"{self.title} {self.subject} {self.who} {self.board_name} {self.words} {self.why}".casefold()
+
+    @property
+    def quick_choices(self) -> tuple[Choice, ...]:
+        """What may be answered without reading more: a question's few options, a confirm's two."""
+        if self.hold_kind not in {HoldKind.QUESTION, HoldKind.CONFIRM} or not self.mine:
+            return ()
+        choices = choices_of(self.hold_kind, self.options)
+        return choices if len(choices) <= 4 and sum(len(c.label) for c in choices) <= 60 else ()
+
+    @property
+    def form_key(self) -> str:
+        """The idempotency key of one rendered form."""
+        return uuid.uuid4().hex
+
+    @property
+    def open_label(self) -> str:
+        """The button that opens a hold's row."""
+        labels: dict[str, str] = {
+            HoldKind.INPUT: _("Fill in"),
+            HoldKind.QUESTION: _("Answer"),
+            HoldKind.CONFIRM: _("Answer"),
+        }
+        return labels.get(self.hold_kind, _("Read the draft"))
