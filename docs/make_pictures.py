@@ -48,6 +48,7 @@ def take(link: str) -> None:
         page.get_by_role("button", name="Sign in").click()
         page.goto(link.partition("/sign-in/")[0] + "/b/release-desk/")
         wait_for_work(page)
+        expect(page.locator("#live-light")).to_have_text("Live", timeout=PATIENCE_MS)
         PICTURES.mkdir(exist_ok=True)
         page.screenshot(path=PICTURES / "board.png")
         browser.close()

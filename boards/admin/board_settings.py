@@ -7,7 +7,9 @@ from typing import Any
 
 from django import forms
 from django.contrib import admin
+from django.contrib.admin.widgets import RelatedFieldWidgetWrapper
 from django.core.exceptions import ValidationError
+from django.db.models import JSONField
 from django.forms.models import BaseInlineFormSet
 from django.http import HttpRequest
 from django.urls import reverse
@@ -87,6 +89,8 @@ class Roster(admin.TabularInline):
     form = RosterForm
     formset = RosterFormSet
     extra = 0
+    verbose_name, verbose_name_plural = _("name on the roster"), _("roster")
+    formfield_overrides = {JSONField: {"widget": forms.Textarea(attrs={"rows": 2, "cols": 40})}}
     fields = ("name", "kind", "user", "config", "max_running", "position")
 
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
@@ -102,6 +106,13 @@ class Roster(admin.TabularInline):
             members = Member.objects.filter(space__in=spaces_of(request))
             options["queryset"] = User.objects.filter(pk__in=members.values("user"))
         return super().formfield_for_foreignkey(db_field, request, **options)
+
+    def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **options: Any) -> Any:
+        """Accounts are made and changed on their own page, not in passing."""
+        field = super().formfield_for_dbfield(db_field, request, **options)
+        if field and isinstance(field.widget, RelatedFieldWidgetWrapper):
+            field.widget = field.widget.widget
+        return field
 
 
 class BoardForm(forms.ModelForm):

@@ -16,10 +16,8 @@ from boards import tasks
 from boards.actors import Chain
 from boards.admin.acting import Act, Answered
 from boards.admin.window import Window, spaces_of
-from boards.models import SERVER_ONLY_TASK_FIELDS, Attempt, RosterEntry, Task, TaskDep
+from boards.models import Attempt, RosterEntry, Task, TaskDep
 from boards.states import LIVE, TERMINAL
-
-HIDDEN = SERVER_ONLY_TASK_FIELDS | {"partition", "incarnation_id"}
 
 
 def _cancels(rows: QuerySet[Task]) -> str:
@@ -115,15 +113,22 @@ class TaskPage(Window):
     acts = ACTS
     space_path = "board__space"
     event_field = "task"
-    list_display = ("public_id", "label", "board", "status", "assignee", "attempts", "due_at", "created_at")
+    list_display = ("public_id", "label", "board", "status", "assignee", "attempts", "due_at")
+    list_display_links = ("public_id", "label")
     list_filter = ("status", "board", ByAssignee, ByAge, "created_at", "updated_at")
     list_select_related = ("board__space",)
     search_fields = ("public_id", "title", "goal", "error")
     search_help_text = _("Words of id, title, goal or error; “label:docs” for a label")
     ordering = ("-key",)
-
-    def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
-        return [field.name for field in Task._meta.fields if field.name not in HIDDEN]
+    fieldsets = (
+        (None, {"fields": ("public_id", "board", "title", "goal", "context", "input", "labels", "priority", "due_at")}),
+        (_("State"), {"fields": ("status", "status_note", "kept_open_by", "error", "cancelled_via", "withdrawn")}),
+        (_("Result"), {"fields": ("output", "output_is_checkpoint", "feedback", "steers", "metadata")}),
+        (_("Who"), {"fields": ("assignee", "checker", "filed_by", "filer", "filed_by_task", "follow_up_of")}),
+        (_("Tries"), {"fields": ("attempts", "failures", "abandonments", "max_attempts", "retry_ledger")}),
+        (_("Claim"), {"fields": ("run", "lease_until", "lease_duration_ms")}),
+        (_("Times"), {"fields": ("created_at", "started_at", "updated_at", "completed_at", "revision")}),
+    )
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str

@@ -23,7 +23,7 @@ def make_if_empty(*, demo: bool, say: Callable[[str], None]) -> bool:
     say("Making the demo space …" if demo else "Making an empty space …")
     inputs = release_notes.inputs() if demo else None
     with transaction.atomic():
-        operator = _make_operator()
+        operator = _make_operator("Tidewater" if demo else "Main")
         if demo:
             release_desk.make(operator)
             if inputs:
@@ -39,11 +39,11 @@ def first_operator() -> User | None:
     return operators.order_by("pk").first()
 
 
-def _make_operator() -> Member:
+def _make_operator(space_name: str) -> Member:
     user = User(username=OPERATOR, first_name="Operator", is_staff=True, is_superuser=True)
     user.set_unusable_password()
     user.save()
-    space = Space.objects.create(slug="main", name="Orchestra")
+    space = Space.objects.create(slug="main", name=space_name)
     return Member.objects.create(space=space, user=user, role=Role.OPERATOR)
 
 

@@ -29,7 +29,9 @@ def make(operator: Member) -> Board:
     chain = actors.person(operator)
     tasks.file_tasks(chain, board, _worked_before())
     _work(board)
-    tasks.file_tasks(chain, board, [*_today(operator), *_manual(), *_translations()])
+    # A lane shows what was filed last first, and agents take what was filed first.
+    for filings in (_first(), _manual(), _translations(), _website(operator), _for_people(operator)):
+        tasks.file_tasks(chain, board, filings)
     tasks.cancel(chain, tasks.get_task(board, "beta-server"), "The beta ended; its server was switched off in May.")
     return board
 
@@ -138,10 +140,8 @@ def _settle(board: Board, claimed: Claimed, output: Any) -> None:
         tasks.complete(agent, claimed.task, output, claim=claimed.ticket)
 
 
-def _today(operator: Member) -> list[Filing]:
-    """What waits on people, what is kept back, and a chain in which each step waits for the one before."""
-    now = timezone.now()
-    me = operator.user.username
+def _first() -> list[Filing]:
+    """What the agents take up first."""
     return [
         Filing(
             id="write-announcement",
@@ -172,53 +172,6 @@ def _today(operator: Member) -> list[Filing]:
             },
         ),
         Filing(
-            id="remove-beta-builds",
-            goal="Delete the fourteen beta builds of 2.4 from the download server.",
-            title="Delete the beta builds",
-            assignee=READER,
-            labels=["builds"],
-            input={"pages": ["list of builds", "download server"], "pace_s": 4},
-            holds=[
-                HoldFiling(
-                    kind="confirm",
-                    title="Delete 14 beta builds?",
-                    prompt="They cannot be brought back. 212 people still run one of them.",
-                )
-            ],
-        ),
-        Filing(
-            id="sign-windows",
-            goal="Sign the Windows installer with the token in the office safe and upload it.",
-            title="Sign the Windows installer",
-            assignee=me,
-            labels=["builds"],
-            due_at=now + timedelta(hours=20),
-        ),
-        Filing(
-            id="answer-packager",
-            goal="Answer the packager of the Linux distributions: does 2.4 still build without the map library?",
-            title="Answer the Linux packager",
-            assignee=COLLEAGUE,
-            labels=["builds"],
-            due_at=now - timedelta(days=1),
-        ),
-        Filing(
-            id="newsletter",
-            goal="Send the newsletter about 2.4 to the 3,100 readers of the list.",
-            title="Send the newsletter",
-            assignee=WRITER,
-            labels=["website"],
-            held=True,
-            input={"sections": sections(ANNOUNCEMENT)},
-        ),
-        Filing(
-            id="beta-server",
-            goal="Move the beta server to the new host before the release.",
-            title="Move the beta server",
-            assignee=COLLEAGUE,
-            labels=["builds"],
-        ),
-        Filing(
             id="screenshots",
             goal="Look through the screenshots of the website for ones that still show 2.3.",
             title="Find old screenshots",
@@ -230,6 +183,12 @@ def _today(operator: Member) -> list[Filing]:
                 "remarks": {"charts": "the legend is the one of 2.3", "press": "the logo is old"},
             },
         ),
+    ]
+
+
+def _website(operator: Member) -> list[Filing]:
+    """A chain in which each task waits for the one before, up to a person."""
+    return [
         Filing(
             id="captions",
             goal="Write new captions for the screenshots that have to be taken again.",
@@ -252,9 +211,63 @@ def _today(operator: Member) -> list[Filing]:
             id="publish-site",
             goal="Publish the website of 2.4 once it is proofread and the announcement stands.",
             title="Publish the website",
-            assignee=me,
+            assignee=operator.user.username,
             deps=["proofread-site"],
             labels=["website"],
+        ),
+    ]
+
+
+def _for_people(operator: Member) -> list[Filing]:
+    """What waits on people, and what is kept back."""
+    now = timezone.now()
+    return [
+        Filing(
+            id="sign-windows",
+            goal="Sign the Windows installer with the token in the office safe and upload it.",
+            title="Sign the Windows installer",
+            assignee=operator.user.username,
+            labels=["builds"],
+            due_at=now + timedelta(hours=20),
+        ),
+        Filing(
+            id="answer-packager",
+            goal="Answer the packager of the Linux distributions: does 2.4 still build without the map library?",
+            title="Answer the Linux packager",
+            assignee=COLLEAGUE,
+            labels=["builds"],
+            due_at=now - timedelta(days=1),
+        ),
+        Filing(
+            id="remove-beta-builds",
+            goal="Delete the fourteen beta builds of 2.4 from the download server.",
+            title="Delete the beta builds",
+            assignee=READER,
+            labels=["builds"],
+            input={"pages": ["list of builds", "download server"], "pace_s": 4},
+            holds=[
+                HoldFiling(
+                    kind="confirm",
+                    title="Delete 14 beta builds?",
+                    prompt="They cannot be brought back. 212 people still run one of them.",
+                )
+            ],
+        ),
+        Filing(
+            id="newsletter",
+            goal="Send the newsletter about 2.4 to the 3,100 readers of the list.",
+            title="Send the newsletter",
+            assignee=WRITER,
+            labels=["website"],
+            held=True,
+            input={"sections": sections(ANNOUNCEMENT)},
+        ),
+        Filing(
+            id="beta-server",
+            goal="Move the beta server to the new host before the release.",
+            title="Move the beta server",
+            assignee=COLLEAGUE,
+            labels=["builds"],
         ),
     ]
 
@@ -269,7 +282,7 @@ def _manual() -> list[Filing]:
             assignee=READER,
             deps=[f"manual-{number - 2}"] if number > 2 else (),
             labels=["docs"],
-            input={"pages": [f"{number}.{part}" for part in range(1, 5)], "pace_s": 6, "remarks": remarks},
+            input={"pages": [f"{number}.{part}" for part in range(1, 6)], "pace_s": 7, "remarks": remarks},
         )
         for number, (title, remarks) in enumerate(CHAPTERS, 1)
     ]
@@ -285,7 +298,7 @@ def _translations() -> list[Filing]:
             deps=["draft-notes"],
             labels=["notes"],
             max_attempts=2,
-            input={"pace_s": 6, "sections": sections(text)},
+            input={"pace_s": 15, "sections": sections(text)},
         )
         for code, (language, text) in LANGUAGES.items()
     ]

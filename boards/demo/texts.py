@@ -44,15 +44,12 @@ CHAPTERS: list[tuple[str, dict[str, str]]] = [
     ("Finding a harbour", {"2.3": "the search field has moved"}),
     ("Reading a chart", {}),
     ("Charts offline", {"4.1": "says 60 MB, the program says 40 MB"}),
-    ("Alarms", {}),
-    ("Comparing harbours", {"6.2": "needs a new screenshot"}),
-    ("Export and print", {"7.4": "heights are in metres now"}),
-    ("Questions and answers", {}),
+    ("Comparing harbours", {"5.2": "needs a new screenshot"}),
+    ("Export and print", {"6.4": "heights are in metres now"}),
 ]
 
 LANGUAGES: dict[str, tuple[str, str]] = {
     "da": ("Danish", "Nyt: Kortene virker uden net.\nRettet: Tiderne passer også den nat, hvor uret stilles."),
     "de": ("German", "Neu: Karten funktionieren ohne Netz.\nBehoben: Zeiten stimmen auch bei der Zeitumstellung."),
     "fr": ("French", "Nouveau : les cartes marchent hors ligne.\nCorrigé : les heures au changement d'heure."),
-    "nl": ("Dutch", "Nieuw: kaarten werken zonder netwerk.\nVerholpen: tijden kloppen bij het verzetten van de klok."),
 }

@@ -1,6 +1,6 @@
 """What pages are told in a word, to read a part of themselves again: their count, the home page, a run, who works.
 
-Each has its own pace, because each costs every page a request: counts and home once a second, runs five times, who
+Each has its own pace, because each costs every page a request: counts and home twice a second, runs five times, who
 works every two seconds. Nothing here reads the database.
 """
 
@@ -17,7 +17,7 @@ from boards.live.rendering import message
 from boards.live.rooms import Rooms
 from boards.queries.catchup import Missed
 
-SPACE_S: Final = 1.0  # a row leaves every other open page within a second
+SPACE_S: Final = 0.5  # a row leaves every other open page within a second, its own reading included
 PROCESS_S: Final = 2.0
 SHARE: Final = 4  # counting may take a fifth of the reading thread's time, no more
 
@@ -50,7 +50,7 @@ class Hints:
     def note(self, missed: Mapping[int, Missed]) -> None:
         """What the log says, by board."""
         for board_id, one in missed.items():
-            self._runs |= one.run_ids
+            self._runs |= self._rooms.live_runs() if one.too_many else one.run_ids
             if not one.quiet:
                 self._stirred.add(board_id)
 
@@ -99,6 +99,8 @@ class Hints:
             self._run.took(now)
         if turn.process:
             self._work.took(now)
+        if turn == Turn():
+            return
         for socket in list(self._rooms.all):
             head = self._head(socket, turn, outcome)
             if head:

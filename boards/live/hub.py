@@ -198,11 +198,9 @@ class Hub:
 
     def _keep_for_their_turn(self, fold: _Fold, outcome: Outcome) -> None:
         """What the log says of boards that were told too short a time ago, or of which no notice came."""
-        others = self.rooms.interest if outcome.lost else frozenset(outcome.missed)
-        for board_id in others - fold.taken.keys():
-            missed = outcome.missed.get(board_id)
-            keys = missed.task_keys if missed else ()
-            self._turn_of(board_id).add(keys, too_many=outcome.lost or bool(missed and missed.too_many))
+        for board_id, missed in outcome.missed.items():
+            if board_id not in fold.taken:
+                self._turn_of(board_id).add(missed.task_keys, too_many=missed.too_many)
         self._hints.note(outcome.missed)
 
     async def _beat_for_ever(self) -> None:

@@ -7,11 +7,16 @@ statement, so a lost notice is found by the next fold.
 
 from __future__ import annotations
 
+import logging
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import chain
 from typing import Any
+
+from django.db import DatabaseError
 
 from boards.live.page import Page, Pages, Person
 from boards.live.rendering import counts_html, lanes_html, message
@@ -21,7 +26,10 @@ from boards.queries.catchup import LIMIT, Missed, Refresh
 from boards.queries.needs_you import needs_count
 from boards.queries.subscriptions import Lanes, Subscription
 
+log = logging.getLogger(__name__)
+
 NOTHING = Missed()
+LOST = Missed(too_many=True, itself=True, quiet=False)  # the cursor was of no use: anything may have changed
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +40,10 @@ class Due:
     too_many: bool = False
     lanes: Mapping[Lanes, Pages] = field(default_factory=dict)
     tasks: Mapping[str, Pages] = field(default_factory=dict)
+
+    @property
+    def sockets(self) -> Pages:
+        return tuple(chain.from_iterable([*self.lanes.values(), *self.tasks.values()]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +63,6 @@ class Outcome:
 
     cursor: str
     missed: dict[int, Missed]
-    lost: bool = False
     sends: list[tuple[Pages, str]] = field(default_factory=list)
     refreshed: set[int] = field(default_factory=set)
     counts: dict[Person, int] = field(default_factory=dict)
@@ -59,14 +70,13 @@ class Outcome:
 
 
 def read(work: Work) -> Outcome:
-    """One fold. Everything is read after the cursors that go out with it, so a change may come twice, never not."""
+    """One fold. Everything is read after the cursor that goes out with it, so a change may come twice, never not."""
     outcome = _tail(work)
     made = _Made()
     for board_id, due in work.due.items():
         _tell_board(outcome, made, board_id, due)
     for cursor in {cursor for _, cursor in work.asks}:
-        askers = [socket for socket, known in work.asks if known == cursor]
-        _answer(outcome, made, cursor, askers)
+        _answer(outcome, cursor, [socket for socket, known in work.asks if known == cursor])
     began = time.monotonic()
     outcome.counts = _needs(work.people)
     outcome.counting_s = time.monotonic() - began
@@ -74,7 +84,7 @@ def read(work: Work) -> Outcome:
 
 
 class _Made:
-    """What one fold has made already: equal lanes, keys and ids are read once."""
+    """What was read after one cursor: equal lanes, keys and ids are read once. Not to be used with a later cursor."""
 
     def __init__(self) -> None:
         self.html: Callable[[Lanes, frozenset[int]], str] = cache(lanes_html)
@@ -87,7 +97,7 @@ def _tail(work: Work) -> Outcome:
         return Outcome(catchup.cursor(), {})
     found = catchup.changes_of(work.boards, work.since)
     if isinstance(found, Refresh):
-        return Outcome(found.cursor, {}, lost=True)
+        return Outcome(found.cursor, dict.fromkeys(work.boards, LOST))
     missed, cursor = found
     return Outcome(cursor, missed)
 
@@ -95,44 +105,52 @@ def _tail(work: Work) -> Outcome:
 def _tell_board(outcome: Outcome, made: _Made, board_id: int, due: Due) -> None:
     missed = outcome.missed.get(board_id, NOTHING)
     keys = due.keys | missed.task_keys
-    if outcome.lost or due.too_many or missed.too_many or len(keys) > LIMIT:
-        outcome.refreshed.add(board_id)
-        for lanes, sockets in due.lanes.items():
-            outcome.sends.append((sockets, _refresh(outcome.cursor, made.counts(lanes))))
-        everyone = tuple(socket for sockets in due.tasks.values() for socket in sockets)
-        outcome.sends.append((everyone, _refresh(outcome.cursor)))
-        return
-    hints = {"runs": sorted(missed.run_ids), "process": missed.itself}
-    for lanes, sockets in due.lanes.items() if keys or missed.itself else ():
-        html = made.html(lanes, keys) if keys else ""
-        told = message(html, cursor=outcome.cursor, changed=_changed(tasks=made.ids(keys), **hints))
-        outcome.sends.append((sockets, told))
-    for task_id in made.ids(keys) if due.tasks and keys else ():
-        told = message(cursor=outcome.cursor, changed=_changed(tasks=[task_id]))
-        outcome.sends.append((due.tasks.get(task_id, ()), told))
-
-
-def _answer(outcome: Outcome, made: _Made, cursor: str, askers: Iterable[Page]) -> None:
-    """Tell sockets whose pages have the same cursor what each of them missed, and where it stands now."""
-    askers = list(askers)
-    boards = frozenset().union(*(socket.subscription.boards for socket in askers))
-    found = catchup.changes_of(boards, cursor)
-    for subscription in {socket.subscription for socket in askers}:
-        sockets = tuple(socket for socket in askers if socket.subscription == subscription)
-        if isinstance(found, Refresh):
-            outcome.sends.append((sockets, _refresh(found.cursor)))
+    sends = [(due.sockets, _refresh(None))]  # stands where the board cannot be shown
+    with _one_board(board_id):
+        if due.too_many or missed.too_many or len(keys) > LIMIT:
+            outcome.refreshed.add(board_id)
+            sends = _refreshes(made, due, outcome.cursor)
         else:
-            outcome.sends.append((sockets, _caught_up(made, subscription, *found)))
+            sends = _changes(made, due, keys, missed, outcome.cursor)
+    outcome.sends.extend(sends)
+
+
+def _refreshes(made: _Made, due: Due, cursor: str) -> list[tuple[Pages, str]]:
+    of_lanes = [(sockets, _refresh(cursor, made.counts(lanes))) for lanes, sockets in due.lanes.items()]
+    return [*of_lanes, *((sockets, _refresh(cursor)) for sockets in due.tasks.values())]
+
+
+def _changes(made: _Made, due: Due, keys: frozenset[int], missed: Missed, cursor: str) -> list[tuple[Pages, str]]:
+    sends: list[tuple[Pages, str]] = []
+    ids = made.ids(keys) if keys and (due.lanes or due.tasks) else []
+    for lanes, sockets in due.lanes.items() if keys or missed.itself else ():
+        changed = _hints(tasks=ids, runs=sorted(missed.run_ids), process=missed.itself)
+        sends.append((sockets, message(made.html(lanes, keys) if keys else "", cursor=cursor, changed=changed)))
+    for task_id in set(ids) & due.tasks.keys():
+        sends.append((due.tasks[task_id], message(cursor=cursor, changed=_hints(tasks=[task_id]))))
+    return sends
+
+
+def _answer(outcome: Outcome, cursor: str, askers: list[Page]) -> None:
+    """Tell sockets whose pages have the same cursor what each of them missed, and where it stands now."""
+    found = catchup.changes_of(frozenset().union(*(socket.subscription.boards for socket in askers)), cursor)
+    made = _Made()
+    for page in {socket.subscription for socket in askers}:
+        sockets = tuple(socket for socket in askers if socket.subscription == page)
+        told = _refresh(found.cursor if isinstance(found, Refresh) else found[1])
+        with _one_board(page.board_id):
+            told = told if isinstance(found, Refresh) else _caught_up(made, page, *found)
+        outcome.sends.append((sockets, told))
 
 
 def _caught_up(made: _Made, page: Subscription, missed: dict[int, Missed], cursor: str) -> str:
     mine = {board_id: one for board_id, one in missed.items() if board_id in page.boards}
     board = mine.get(page.board_id, NOTHING) if page.board_id else NOTHING
-    if board.too_many:
+    if board.too_many or (page.run_id and any(one.too_many for one in mine.values())):
         return _refresh(cursor)
     runs = frozenset[int]().union(*(one.run_ids for one in mine.values()))
     stirred = not all(one.quiet for one in mine.values())
-    changed = _changed(
+    changed = _hints(
         tasks=made.ids(board.task_keys) if board.task_keys else [],
         runs=sorted(runs) if page.lanes else [page.run_id] if page.run_id in runs else [],
         needs=stirred,
@@ -143,11 +161,22 @@ def _caught_up(made: _Made, page: Subscription, missed: dict[int, Missed], curso
     return message(html, cursor=cursor, changed=changed)
 
 
-def _refresh(cursor: str, html: str = "") -> str:
+@contextmanager
+def _one_board(board_id: int | None) -> Iterator[None]:
+    """A board that cannot be shown keeps nobody else's pages waiting; without the database nobody is told anything."""
+    try:
+        yield
+    except DatabaseError:
+        raise
+    except Exception:
+        log.exception("Open pages could not be told of a change (board %s)", board_id)
+
+
+def _refresh(cursor: str | None, html: str = "") -> str:
     return message(html, cursor=cursor, refresh=True, changed={"all": True})
 
 
-def _changed(**hints: Any) -> dict[str, Any]:
+def _hints(**hints: Any) -> dict[str, Any]:
     return {name: value for name, value in hints.items() if value}
 
 
@@ -161,8 +190,9 @@ def _needs(people: tuple[Person, ...]) -> dict[Person, int]:
     users, spaces = zip(*people, strict=True)
     members = Member.objects.filter(user__in=set(users), space__in=set(spaces)).select_related("user", "space")
     wanted = set(people)
-    return {
-        (member.user_id, member.space_id): needs_count(member)
-        for member in members
-        if (member.user_id, member.space_id) in wanted
-    }
+    counts: dict[Person, int] = {}
+    for member in members:
+        if (member.user_id, member.space_id) in wanted:
+            with _one_board(None):
+                counts[member.user_id, member.space_id] = needs_count(member)
+    return counts

@@ -23,6 +23,7 @@ from boards.queries.silence import IfNobody, if_nobody, option_label
 from boards.states import HoldKind, HoldState
 
 _HEADING: Final = 200
+_NOES: Final = frozenset({"no", "reject", "request_changes", "discard"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +67,14 @@ class AskView:
     def subject(self) -> str:
         """The run, else the task, that it waits for."""
         return self.run.name if self.run else self.hold.task.label if self.hold.task else ""
+
+    @property
+    def mark(self) -> str:
+        """The icon of what it came to: a yes or an answer, a no, the due time, or nothing."""
+        if self.hold.state == HoldState.ANSWERED:
+            choice = str((self.hold.answer or {}).get("choice", ""))
+            return "x" if self.hold.kind != HoldKind.QUESTION and choice in _NOES else "ok"
+        return "clock" if self.hold.state == HoldState.EXPIRED else "x"
 
     @property
     def row_key(self) -> str:

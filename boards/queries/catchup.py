@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from django.db import DatabaseError, connection, transaction
+from django.db.models import CharField, Func
+from django.db.models.functions import Cast
 
 from boards.models import LogEpoch
 
@@ -66,6 +68,16 @@ def cursor() -> str:
     with connection.cursor() as query:
         query.execute("select pg_current_snapshot()::text")
         return f"{epoch()}:{query.fetchone()[0]}"
+
+
+def snapshot() -> Cast:
+    """An annotation for the query that a page reads first; its value makes the page's cursor (`cursor_at`)."""
+    return Cast(Func(function="pg_current_snapshot", output_field=CharField()), CharField())
+
+
+def cursor_at(snapshot_text: str) -> str:
+    """The cursor of a statement that was annotated with `snapshot`."""
+    return f"{epoch()}:{snapshot_text}"
 
 
 def changes_since(board_id: int, since: str) -> tuple[frozenset[int], frozenset[int], str] | Refresh:

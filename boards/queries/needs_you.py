@@ -36,7 +36,7 @@ __all__ = [
     "waiting",
 ]
 
-PAGE: Final = 100
+PAGE: Final = 50
 SOON: Final = timedelta(hours=24)
 _NEVER: Final = datetime.max.replace(tzinfo=UTC)
 

@@ -255,7 +255,7 @@ def _history(run: FlowRun, steps: Sequence[FlowStep], closed: Sequence[AskView])
     told.append(Moment("play", run.started_by_name or "Orchestra", "", run.created_at, "started"))
     told += [
         Moment(
-            "ok" if ask.hold.state == HoldState.ANSWERED else "clock",
+            ask.mark,
             ask.closed,
             ask.note,
             ask.hold.answered_at,

@@ -83,12 +83,17 @@ def add_transcript(
     add_transcript_lines([Line(task_key, attempt, text, kind, who, data, session_id)])
 
 
-def add_transcript_lines(lines: Sequence[Line]) -> None:
-    """Append lines; they are cleaned and cut, and announced like any change. Lines are no state: no ticket is asked."""
+def add_transcript_lines(lines: Sequence[Line], *, announce: bool = True) -> None:
+    """Append lines; they are cleaned and cut, and announced like any change. Lines are no state: no ticket is asked.
+
+    `announce` off: the same transaction announces a change of these tasks anyway.
+    """
     if not lines:
         return
     with connection.cursor() as cursor:
         cursor.execute(_INSERT_LINES, [list(column) for column in zip(*map(_line_values, lines), strict=True)])
+    if not announce:
+        return
     for key, board_id, run_id in Task.objects.filter(pk__in={line.task_key for line in lines}).values_list(
         "pk", "board_id", "visit__run_id"
     ):

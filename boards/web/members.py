@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Concatenate, ParamSpec, cast
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, cast
 
 from django.contrib.auth.views import redirect_to_login
 from django.http import HttpRequest, HttpResponse
@@ -20,6 +20,7 @@ from django.views.decorators.http import require_POST
 
 from boards import actors
 from boards.models import Member
+from boards.queries.catchup import cursor_at, snapshot
 
 if TYPE_CHECKING:
     from django_htmx.middleware import HtmxDetails
@@ -36,6 +37,7 @@ class MemberRequest(HttpRequest):
     member: Member
     memberships: list[Member]
     chain: Chain
+    cursor: str  # where the page stands: taken before anything else is read
     htmx: HtmxDetails
 
 
@@ -48,8 +50,11 @@ def member_page(
     def guarded(request: HttpRequest, /, *args: View.args, **kwargs: View.kwargs) -> HttpResponse:
         if not request.user.is_authenticated:
             return to_sign_in(request)
-        memberships = list(
-            Member.objects.filter(user=request.user).select_related("space").order_by("space__name", "pk")
+        memberships: list[Any] = list(
+            Member.objects.filter(user=request.user)
+            .select_related("space")
+            .annotate(snapshot=snapshot())
+            .order_by("space__name", "pk")
         )
         if not memberships:
             return render(request, "signin_no_space.html", status=403)
@@ -57,6 +62,7 @@ def member_page(
         asked.memberships = memberships
         asked.member = _current(memberships, request.session.get(SPACE_KEY))
         asked.member.user = request.user
+        asked.cursor = cursor_at(memberships[0].snapshot)
         # Lazy: a page that only reads needs no session of the member's own.
         asked.chain = cast("Chain", SimpleLazyObject(lambda: actors.person(asked.member)))
         response = view(asked, *args, **kwargs)

@@ -111,9 +111,9 @@ def _query(filters: dict[str, str], last: str = "") -> str:
 
 
 def _opened(request: MemberRequest, found: NeedsYou) -> asks.AskView | None:
-    """The question that is open: the one the address names, else the first of the list that can be."""
+    """The question that is open: the one the address names, else the first row where that is one."""
     named = request.GET.get("open", "").removeprefix("hold-")
-    first = next((row.hold_id for row in found.rows if row.hold_id), 0)
+    first = found.rows[0].hold_id if found.rows else 0
     hold_id = int(named) if named.isascii() and named.isdigit() and len(named) < 19 else first
     ask = asks.ask(request.member, hold_id) if hold_id else None
     return ask if ask and ask.is_open else None

@@ -5,7 +5,7 @@ The verdict is pure; the counts are one query per board. Nothing is written.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
@@ -63,6 +63,15 @@ def reason(verdicts: Iterable[Verdict], standings: Iterable[Standing], *, spent:
     if spent:
         return Reason.MAX_ITERATIONS
     return Reason.BLOCKED_BY_FAILURES if Verdict.BLOCKED in set(verdicts) else Reason.ALL_COMPLETED
+
+
+def ask(boards: Sequence[Board], *, spent: bool) -> tuple[Reason, str] | None:
+    """The idle question of all these boards: why the pass is over, and the counts in words; None to go on."""
+    standings = [standing(board) for board in boards]
+    verdicts = [verdict(board.on_idle, one) for board, one in zip(boards, standings, strict=True)]
+    if Verdict.GO_ON in verdicts and not spent:
+        return None
+    return reason(verdicts, standings, spent=spent), words(standings)
 
 
 def standing(board: Board) -> Standing:

@@ -15,23 +15,18 @@ import signal
 import time
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import Final, TypeVar
 
-from django.conf import settings
-from django.db import connections
-
 from boards import tasks
 from boards.live_notices import Listener, Notice
-from boards.models import Board, Process, RosterEntry
+from boards.models import Board, Process
 from boards.states import Verb
 from boards.tasks import Claimed, Wanted
 from boards.workers import idle, words
 from boards.workers.adapters import Adapter
-from boards.workers.adapters.command import CommandAdapter, Place
-from boards.workers.adapters.python import PythonAdapter
-from boards.workers.databases import AWAY, let_go, own_connection, tend_async
+from boards.workers.databases import AWAY, let_go
+from boards.workers.options import DrainEnd, DrainOptions, default_adapters
 from boards.workers.processes import Presence
 from boards.workers.serving import Roster
 from boards.workers.settling import Settled
@@ -46,36 +41,6 @@ Value = TypeVar("Value")
 TELL_S: Final = 0.5  # how often at most the process row follows the number of busy slots
 BACKOFF_S: Final = (0.1, 2.0)  # while the database is away
 TICK_S: Final = 0.05  # between two looks while shutting down
-
-
-@dataclass(frozen=True)
-class DrainOptions:
-    """What `manage.py drain` takes. `boards`: slugs, none means all."""
-
-    boards: tuple[str, ...] = ()
-    concurrency: int = 16
-    grace_s: float = 10.0
-    poll_s: float = 2.0
-    until_idle: bool = False
-    once: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class DrainEnd:
-    """How a drain ended. `stuck`: threads still run, so the process has to leave without waiting for them."""
-
-    reason: str
-    counts: str = ""
-    failed: bool = False
-    stuck: bool = False
-
-
-def default_adapters(options: DrainOptions) -> dict[str, Adapter]:
-    """The adapters of a drain by roster kind."""
-    return {
-        RosterEntry.Kind.PYTHON: PythonAdapter(options.concurrency, own_connection, tend_async, connections.close_all),
-        RosterEntry.Kind.COMMAND: CommandAdapter(Place(settings.COMMAND_ROOT, settings.BASE_DIR)),
-    }
 
 
 class Drain:
@@ -289,15 +254,8 @@ class Drain:
         return self._idle() if self.options.until_idle else None
 
     def _idle(self) -> DrainEnd | None:
-        """The idle question, asked of every board that is served."""
-        boards = list(self._roster.boards.values())
-        standings = [idle.standing(board) for board in boards]
-        verdicts = [idle.verdict(board.on_idle, one) for board, one in zip(boards, standings, strict=True)]
-        spent = bool(self._spent_boards())
-        if idle.Verdict.GO_ON in verdicts and not spent:
-            return None
-        reason = idle.reason(verdicts, standings, spent=spent)
-        return DrainEnd(reason, idle.words(standings), self._failed)
+        found = idle.ask(list(self._roster.boards.values()), spent=bool(self._spent_boards()))
+        return found and DrainEnd(found[0], found[1], self._failed)
 
     def _sleep(self) -> None:
         """Until a message comes, or it is time to look by itself. Without a database no message shortens it."""

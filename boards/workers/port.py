@@ -49,12 +49,12 @@ class DatabasePort:
         self._replay = Replay.of(holds, ticket.attempt)
         self._steers_seen = steers_seen
         self._steps: dict[str, Any] | None = None
-        self._over = threading.Event()
+        self._over = False
         self._lock = threading.Lock()
 
     def end(self) -> None:
         """Nothing that this worker says counts any more."""
-        self._over.set()
+        self._over = True
 
     def report(self, output: Any, note: str) -> None:
         fields: dict[str, Any] = {}
@@ -142,11 +142,11 @@ class DatabasePort:
         self._check()
         try:
             with own_connection():
-                return patiently(work, self._over.is_set, PATIENCE_S)
+                return patiently(work, lambda: self._over, PATIENCE_S)
         except LostClaim:
             self.end()
             raise Stopped from None
 
     def _check(self) -> None:
-        if self._over.is_set():
+        if self._over:
             raise Stopped

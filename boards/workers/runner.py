@@ -10,6 +10,7 @@ import contextvars
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Final
 from uuid import UUID, uuid4
 
@@ -48,7 +49,6 @@ class Run:
     why: str = ""
     ending: Ending | None = None
     request_id: str = field(default_factory=lambda: uuid4().hex)
-    receipt: str = field(default_factory=lambda: uuid4().hex)
     told: bool = False  # the detail of its failure is in the transcript
     told_silence: bool = False
     doubtful: bool = False  # a settling write raised on its way out, so it may have landed
@@ -72,7 +72,13 @@ class Run:
         return self.task.assignee or (self.entry.name if self.entry else "drain")
 
     @property
+    def receipt(self) -> str:
+        """The token that its settling write leaves on the row."""
+        return f"end:{self.request_id}"
+
+    @cached_property
     def chain(self) -> actors.Chain:
+        """Who acts; asked for when the session is known."""
         return actors.agent(self.who, self.task.board.space_id, self.session_id)
 
     def stop(self, why: str) -> None:
@@ -97,8 +103,9 @@ class Runner:
     def prepare(self, runs: Sequence[Run]) -> None:
         """Read what the workers are told: a few queries for the whole batch."""
         keys = [run.ticket.task_key for run in runs]
-        outputs = _dependency_outputs(keys)
-        holds = _holds(keys)
+        dependents, asked = _with_more(keys)
+        outputs = _dependency_outputs(dependents) if dependents else {}
+        holds = _holds(asked) if asked else {}
         known = _known_sessions(runs)
         for run in runs:
             key = run.ticket.task_key
@@ -154,7 +161,7 @@ def _link(runs: Sequence[Run], host: str) -> set[tuple[int, int]]:
     _make_sessions([run for run in runs if run.new_session])
     outcomes = tasks.link_runs([RunLink(run.chain, run.ticket, run.session_id, run.request_id) for run in runs])
     linked = [run for run, outcome in zip(runs, outcomes, strict=True) if outcome.landed]
-    tasks.add_transcript_lines([_first_line(run, host) for run in linked])
+    tasks.add_transcript_lines([_first_line(run, host) for run in linked], announce=False)  # the link is
     return {run.name for run in linked}
 
 
@@ -207,6 +214,19 @@ def _context(ticket: Ticket) -> contextvars.Context:
     context = contextvars.copy_context()
     context.run(set_claim, ticket)
     return context
+
+
+def _with_more(keys: Sequence[int]) -> tuple[list[int], list[int]]:
+    """Which of these tasks have dependencies, and which have holds: one cheap look for what most have not."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """select k, exists (select from boards_taskdep d where d.dependent_id = k),
+                         exists (select from boards_hold h where h.task_id = k)
+                 from unnest(%s::bigint[]) as k""",
+            [list(keys)],
+        )
+        found = cursor.fetchall()
+    return [key for key, has_deps, _ in found if has_deps], [key for key, _, has_holds in found if has_holds]
 
 
 def _dependency_outputs(keys: Sequence[int]) -> dict[int, dict[str, Any]]:

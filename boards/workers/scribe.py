@@ -12,7 +12,7 @@ import threading
 from collections import deque
 from typing import Final
 
-from django.db import DataError, IntegrityError, connection
+from django.db import connection
 
 from boards import tasks
 from boards.tasks import Line
@@ -108,7 +108,9 @@ def store(lines: list[Line]) -> None:
     """Insert the lines; where one of them cannot be stored, the others are."""
     try:
         tasks.add_transcript_lines(lines)
-    except (DataError, IntegrityError) as error:
+    except AWAY:
+        raise
+    except Exception as error:
         if len(lines) == 1:
             log.warning("A transcript line of task %s was dropped: %s", lines[0].task_key, error)
             return

@@ -55,12 +55,20 @@ def settle(runs: Sequence[Run], scribe: Scribe) -> list[Settled]:
     for run in runs:
         _tell_detail(run, scribe)
     scribe.flush()
-    wanted = [(run, settlement_of(run)) for run in runs]
+    wanted = [(run, _wish(run)) for run in runs]
     writes = [(run, wish) for run, wish in wanted if isinstance(wish, Settlement)]
     settled = [_settle_other(run, wish) for run, wish in wanted if isinstance(wish, Other)]
     for start in range(0, len(writes), BATCH):
         settled += _settle_batch(writes[start : start + BATCH], scribe)
     return settled
+
+
+def _wish(run: Run) -> Settlement | Other:
+    try:
+        return settlement_of(run)
+    except Exception as error:  # a schema that is no schema, say: that row's own trouble
+        log.exception("The ending of task %s could not be read", run.task.public_id)
+        return _fail(run, f"The result could not be checked: {type(error).__name__}: {error}")
 
 
 def settlement_of(run: Run) -> Settlement | Other:

@@ -3,6 +3,7 @@
 import { isNewer, place, recount } from "./cards.js";
 import { focusMark, forget, isBusy, putOff, refocus } from "./live_guard.js";
 import { moved } from "./live_say.js";
+import { trim } from "./live_trim.js";
 
 const sources = new WeakMap(); // a card on the page -> the text it was made of
 
@@ -62,5 +63,8 @@ function freshen(card) {
 const isCard = (piece) => piece.matches("article.card[data-lane]");
 
 export function recountAll() {
-  for (const lane of document.querySelectorAll(".lane-cards[data-lane]")) recount(lane.dataset.lane);
+  for (const lane of document.querySelectorAll(".lane-cards[data-lane]")) {
+    trim(lane);
+    recount(lane.dataset.lane);
+  }
 }

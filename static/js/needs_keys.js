@@ -46,6 +46,7 @@ const acts = {
   a: () => press("a"),
   r: () => press("r"),
   n: note,
+  "/": () => document.querySelector("[data-search]")?.focus(),
   "?": () => dialog.showModal(),
 };
 

@@ -40,7 +40,9 @@ document.addEventListener("click", (event) => {
   const opens = event.target.closest?.("[data-opens]");
   const box = opens && document.getElementById(opens.dataset.opens);
   if (box) {
+    event.preventDefault(); // following the link would take the focus away again
     box.open = true;
+    box.scrollIntoView({ block: "nearest" });
     box.querySelector("input:not([type=hidden]), textarea, select, button")?.focus();
   }
 });
@@ -50,4 +52,9 @@ document.addEventListener("htmx:afterSwap", ({ detail }) => {
   if (!box) return;
   watch(); // the panel of another step is a new one
   if (box.contains(detail.elt) || detail.target?.id === "log-tail") toEnd();
+});
+
+// The form to start again comes when the run ends, and is never replaced: somebody may be writing in it.
+document.addEventListener("htmx:oobBeforeSwap", (event) => {
+  if (event.detail.target.id === "run-again" && event.detail.target.querySelector("form")) event.detail.shouldSwap = false;
 });

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -15,6 +17,7 @@ from boards.console import Prefixed
 from boards.management.commands import up
 from boards.models import Member, Role
 from tests.cast import make_member, make_space
+from tests.commands.running import ROOT
 
 
 @pytest.fixture
@@ -117,6 +120,18 @@ class TestAnnouncement:
         operator.user.set_password("a long enough one")
         operator.user.save()
         assert "with your user name and password" in self.said(site, shows_link=True)
+
+
+def test_output_that_nobody_reads_any_more_ends_nothing() -> None:
+    code = (
+        "import sys; from boards.console import Prefixed, Screen; say = Prefixed(Screen(), ['web'])\n"
+        "for _ in range(200): say('web', 'x' * 1000)\n"
+        "sys.stderr.write('went on')"
+    )
+    child = subprocess.Popen([sys.executable, "-c", code], stdout=-1, stderr=-1, text=True, cwd=ROOT)
+    child.stdout.close()
+    assert child.stderr.read() == "went on"
+    assert child.wait() == 0
 
 
 def test_a_line_cannot_repaint_the_terminal_or_speak_for_another_child() -> None:

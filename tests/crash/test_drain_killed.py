@@ -12,7 +12,8 @@ import psycopg
 import pytest
 from django.db import connection
 
-from boards.models import Attempt, Board, Event, Process, RosterEntry, Task, TranscriptItem
+from boards import people
+from boards.models import Attempt, Board, Event, Hold, Process, RosterEntry, Task, TranscriptItem
 from boards.states import Status
 from tests import cast
 from tests.crash.processes import Started, database_url, several
@@ -165,3 +166,39 @@ def test_a_drain_outlives_a_database_that_is_away(
 def cpu_seconds(pid: int) -> float:
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def test_of_two_drains_one_is_killed_and_everything_is_done_once(
+    drain: Callable[..., Started], filed: Callable[..., Task]
+) -> None:
+    filed_tasks = [filed("reader", goal=f"count {n}", input={"n": 3}) for n in range(40)]
+    first, second = drain("--concurrency", "4"), drain("--concurrency", "4")
+    done = Task.objects.filter(status=Status.COMPLETED)
+    until(lambda: done.count() > 5, 60)
+    first.kill()
+    until(lambda: done.count() == len(filed_tasks), 60)
+    assert second.process.poll() is None
+    assert Task.objects.filter(output=3, abandonments__lte=1).count() == len(filed_tasks)
+    lost = Task.objects.filter(abandonments=1).count()
+    assert lost <= 4
+    assert Attempt.objects.count() == len(filed_tasks) + lost
+    assert Event.objects.filter(kind="task.completed").count() == len(filed_tasks)
+
+
+def test_a_sweeper_watches_deadlines_until_it_is_told_to_end(
+    board: Board, filed: Callable[..., Task], tmp_path: Path
+) -> None:
+    task = filed()
+    claimed = cast.claimed(board)
+    with several() as made:
+        made.append(Started(tmp_path / "sweeper.log", "sweeper"))
+        sweeper = made[0].until_ready()
+        due = {"kind": "approval", "prompt": "Publish?", "due_in_ms": 300}
+        hold = people.open_hold(cast.agent_chain(board), claim=claimed.ticket, **due)
+        until(lambda: Hold.objects.filter(pk=hold.pk, state="expired").exists(), 30)
+        assert Process.objects.filter(kind="sweeper", stopped_at=None).count() == 1
+        sweeper.terminate()
+        assert sweeper.ends(20) == 0, sweeper.said
+        assert "sweeper ended." in sweeper.said
+    assert Process.objects.get().stopped_at is not None
+    assert Event.objects.filter(task=task.pk, kind="hold.expired").count() == 1

@@ -12,7 +12,7 @@ from django.db import transaction
 
 from boards import live_notices, tasks
 from boards.live import hub as hub_module
-from boards.live import rendering
+from boards.live import reading, rendering
 from boards.live.hub import Hub
 from boards.models import RosterEntry, Task
 from boards.queries import catchup
@@ -197,6 +197,16 @@ async def test_a_database_that_is_away_costs_time_and_nothing_else(
     monkeypatch.setattr(hub_module, "read", read)
     await in_thread(lambda: cast.file("a"))
     assert (await page.until(_has_cards)).cards == ["pending"]
+
+
+async def test_a_board_that_cannot_be_shown_keeps_nobody_else_waiting(
+    hub: Hub, cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken, home = await _page(cast, f"board={cast.board.pk}"), await _page(cast, "home=1")
+    monkeypatch.setattr(reading, "lanes_html", lambda lanes, keys: 1 / 0)
+    await in_thread(lambda: cast.file("a"))
+    assert (await broken.until(lambda told: told.head.get("refresh"))).changed == {"all": True}
+    assert (await home.until(lambda told: told.changed.get("home"))).head["cursor"]
 
 
 async def test_there_is_a_beat_while_the_database_answers_and_none_when_it_does_not(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 
 import pytest
@@ -159,6 +160,17 @@ def test_after_a_rest_the_sending_thread_gives_its_connection_back(cast: Cast, h
     changed(cast.board.pk, task_key=3)
     changed(cast.board.pk, task_key=4)
     until(lambda: heard.tasks == {1, 2, 3, 4})
+
+
+def test_a_child_made_by_fork_sends_nothing_of_its_parent(cast: Cast, heard: Heard) -> None:
+    changed(cast.board.pk, task_key=1)
+    changed(cast.board.pk, task_key=2)  # waits for its 10 ms, in a thread that the child does not have
+    child = os.fork()
+    if child == 0:
+        fresh = live_notices._notifier
+        os._exit(0 if not fresh._pending and fresh._thread is None and fresh._ready.acquire(False) else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    until(lambda: heard.tasks == {1, 2})
 
 
 def _nothing_comes(heard: Heard) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from queue import SimpleQueue
@@ -11,10 +11,14 @@ from typing import Any
 
 import pytest
 
+from boards.actors import Chain
+from boards.models import Board
 from boards.workers.adapters import Adapter, Ending, Job, Running
 from boards.workers.adapters.command import CommandAdapter, Place
 from boards.workers.adapters.python import PythonAdapter
-from boards.workers.protocol import WORKERS, Answer, Ask, TaskFacts
+from boards.workers.protocol import WORKERS, Answer, Ask, Stopped, TaskFacts
+from tests import cast
+from tests.workers.drains import InProcess
 
 
 @dataclass
@@ -27,6 +31,7 @@ class RecordingPort:
     answers: dict[str, Answer] = field(default_factory=dict)
     steps: dict[str, Any] = field(default_factory=dict)
     waiting: list[str] = field(default_factory=list)
+    over: bool = False
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def report(self, output: Any, note: str) -> None:
@@ -51,6 +56,8 @@ class RecordingPort:
         return result
 
     def say(self, text: str, kind: str = "message", data: Mapping[str, Any] | None = None) -> None:
+        if self.over:
+            raise Stopped
         with self.lock:
             self.lines.append((kind, text))
 
@@ -110,3 +117,28 @@ def begin(port: RecordingPort) -> Callable[..., Run]:
         return Run(adapter.start(job, endings.put), port, endings)
 
     return start
+
+
+@pytest.fixture
+def board(db: None) -> Board:
+    return cast.make_board(cast.make_space())
+
+
+@pytest.fixture
+def anna(board: Board) -> Chain:
+    return cast.chain_of(cast.make_member(board.space))
+
+
+@pytest.fixture
+def drain(registered: None) -> Iterator[Callable[..., InProcess]]:
+    """Make a drain; those that a test leaves open are closed after it."""
+    made: list[InProcess] = []
+
+    def make(**options: Any) -> InProcess:
+        made.append(InProcess(**options))
+        return made[-1]
+
+    yield make
+    for one in made:
+        if one.open:
+            one.close()

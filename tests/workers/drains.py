@@ -6,8 +6,9 @@ import time
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from boards.models import Board, RosterEntry, Task
-from boards.workers.loop import Drain, DrainEnd, DrainOptions
+from boards.models import Board, RosterEntry, Task, TranscriptItem
+from boards.workers.loop import Drain
+from boards.workers.options import DrainEnd, DrainOptions
 
 Value = TypeVar("Value")
 
@@ -52,3 +53,7 @@ def program_entry(board: Board, code: str, name: str = "shell", **config: Any) -
     return RosterEntry.objects.create(
         board=board, name=name, kind="command", config={"argv": ["{python}", "-c", code], **config}
     )
+
+
+def transcript(task: Task) -> list[str]:
+    return list(TranscriptItem.objects.filter(task=task.pk).order_by("pk").values_list("text", flat=True))

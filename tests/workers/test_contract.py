@@ -44,6 +44,11 @@ CASES: dict[str, tuple[str, str, str]] = {
         "task.log('waiting')\nwhile True: time.sleep(0.01); task.messages()",
         "print('waiting'); time.sleep(60)",
     ),
+    "goes on speaking": (
+        "await task.log('on')\nwhile True: await asyncio.sleep(0.01); await task.log('and on')",
+        "task.log('on')\nwhile True: time.sleep(0.01); task.log('and on')",
+        "print('on')\nwhile True: time.sleep(0.01); print('and on')",
+    ),
     "is told": (
         "await task.log('\\n'.join([task.feedback, *task.steers, str(task.attempt)]))",
         "task.log('\\n'.join([task.feedback, *task.steers, str(task.attempt)]))",
@@ -140,6 +145,14 @@ def test_a_cancel_stops_the_worker(work: Callable[..., Run]) -> None:
 
 def test_a_cancel_before_the_start_stops_it_as_well(work: Callable[..., Run]) -> None:
     run = work("waits")
+    run.running.cancel()
+    assert run.ending() == StoppedEarly()
+
+
+def test_a_worker_whose_attempt_is_over_says_no_more_and_ends_at_the_cancel(work: Callable[..., Run]) -> None:
+    run = work("goes on speaking")
+    until(lambda: run.port.said)
+    run.port.over = True
     run.running.cancel()
     assert run.ending() == StoppedEarly()
 

@@ -22,16 +22,6 @@ pytestmark = pytest.mark.django_db
 HERE = cast.HERE["drain"]
 
 
-@pytest.fixture
-def board() -> Board:
-    return cast.make_board(cast.make_space())
-
-
-@pytest.fixture
-def anna(board: Board) -> Chain:
-    return cast.chain_of(cast.make_member(board.space))
-
-
 def lapse(*claimed: Task) -> None:
     Task.objects.filter(pk__in=[task.pk for task in claimed]).update(lease_until=Now() - timedelta(seconds=1))
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import os
 import signal
 import sys
@@ -15,7 +17,8 @@ from rich.text import Text
 from boards import live_notices
 from boards.live_notices import Listener
 from boards.models import Board
-from boards.workers.loop import Drain, DrainEnd, DrainOptions
+from boards.workers.loop import Drain
+from boards.workers.options import DrainEnd, DrainOptions
 from orchestra import embedded
 
 
@@ -33,12 +36,12 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         screen = Console(highlight=False, soft_wrap=True)
-        drain = Drain(self._options(options), lambda line: screen.print(Text(line)))
+        drain = Drain(self._options(options), functools.partial(_say, screen))
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda number, frame: drain.stop(number))
-        screen.print(Text(f"drain {drain.presence.host} {os.getpid()} is ready, {drain.options.concurrency} slots"))
+        _say(screen, f"drain {drain.presence.host} {os.getpid()} is ready, {drain.options.concurrency} slots")
         end = drain.run(Listener())
-        screen.print(Text(" ".join(part for part in (f"drain ended: {end.reason}.", end.counts) if part)))
+        _say(screen, " ".join(part for part in (f"drain ended: {end.reason}.", end.counts) if part))
         self._leave(end)
 
     def _options(self, options: dict[str, Any]) -> DrainOptions:
@@ -69,3 +72,9 @@ class Command(BaseCommand):
             os._exit(code)
         if code:
             sys.exit(code)
+
+
+def _say(screen: Console, line: str) -> None:
+    """A line for people; nobody may be there to read it any more."""
+    with contextlib.suppress(OSError):
+        screen.print(Text(line))

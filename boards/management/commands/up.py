@@ -53,7 +53,7 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        screen = Console(highlight=False, no_color=options["no_color"] or None)
+        screen = console.Screen(highlight=False, no_color=options["no_color"] or None)
         site = Site(options["host"], options["port"])
         try:
             prepare(demo=not options["no_demo"], say=screen.print)
@@ -77,7 +77,8 @@ class Command(BaseCommand):
 
 def _end(tree: supervising.Tree, say: supervising.Say, trouble: str) -> int:
     """Stop the children; answers the exit code, whose reason is the last line that was said."""
-    say("up", trouble or "Stopping: running tasks get a moment to finish, the others are handed back.")
+    grace = f"{settings.DRAIN_GRACE_MS / 1000:g} s"
+    say("up", trouble or f"Stopping: running tasks get {grace} to finish, then they are handed back. Again: at once.")
     killed = tree.end()
     if killed:
         say("up", f"Stopped, but {', '.join(killed)} did not end when asked and had to be killed.")

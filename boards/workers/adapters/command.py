@@ -9,42 +9,29 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import selectors
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import threading
-import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from boards.workers.adapters import Ending, Failed, Finished, Job, OnEnd, Running, StoppedEarly
-from boards.workers.adapters.output import (
-    MAX_RAW,
-    MAX_RESULT,
-    Allowance,
-    Lines,
-    NotAnObject,
-    ResultLine,
-    cut_result,
-    parse,
-)
+from boards.workers.adapters.output import MAX_RAW, MAX_RESULT, NotAnObject, ResultLine, cut_result, parse
+from boards.workers.adapters.reading import Heard, Reader
 
 LAUNCHER: Final = Path(__file__).with_name("launcher.py")
 INHERITED: Final = ("PATH", "HOME", "LANG")
-LAST_WORDS_S: Final = 2.0  # for pipes that are still open when the launcher has left
 AFTERWARDS_S: Final = 15.0  # for the launcher to clear up and leave, once it said that the program ended
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where programs run on this host: the folder under which they work, and what they may import of the
-    product.
-    """
+    """Where programs run on this host. `python_path`: what they may import of the product."""
 
     root: Path
     python_path: Path
@@ -52,6 +39,8 @@ class Place:
 
 
 class CommandAdapter:
+    """`config`: {"argv": [...], "cwd": folder under the root, "env": [names], "time_limit_ms": int}."""
+
     def __init__(self, place: Place) -> None:
         self._place = place
 
@@ -96,18 +85,6 @@ def environment(job: Job, place: Place, scratch: Path) -> dict[str, str]:
     return allowed | own
 
 
-@dataclass
-class _Seen:
-    """What the launcher said, and what the program printed, so far."""
-
-    pid: int = 0
-    error: str = ""
-    code: int | None = None
-    last_complaint: str = ""
-    result: ResultLine = field(default_factory=ResultLine)
-    timed_out: bool = False
-
-
 class _Program:
     """One program from its start to the moment when nothing of it runs any more."""
 
@@ -117,11 +94,11 @@ class _Program:
     def __init__(self, place: Place, job: Job, on_end: OnEnd) -> None:
         self._place, self._job, self._on_end = place, job, on_end
         self._argv = arguments(job.config)
-        self._seen = _Seen()
         self._lock = threading.Lock()
         self._control = -1
-        self._orders = b""
-        self._launcher: subprocess.Popen[bytes] | None = None
+        self._orders = b""  # what it was told from outside
+        self._too_long = False
+        self._heard = Heard()
 
     def cancel(self) -> None:
         self._order(b"t")
@@ -130,43 +107,34 @@ class _Program:
         self._order(b"k")
 
     def run(self) -> None:
+        ending: Ending = Failed("The thread that watched the program has ended.")
         try:
             with tempfile.TemporaryDirectory(prefix="orchestra-", ignore_cleanup_errors=True) as scratch:
                 ending = self._run_in(Path(scratch))
         except Exception as error:
             ending = Failed(f"The program could not be run: {error}")
-        self._on_end(ending)
+        finally:
+            self._on_end(ending)
 
     def _run_in(self, scratch: Path) -> Ending:
         if not self._argv:
             return Failed('This roster entry names no program. Give it an argument list: {"argv": ["program"]}.')
         folder = folder_for(self._place.root, self._job)
-        facts = json.dumps(self._job.facts.wire()).encode()
-        (scratch / "task.json").write_bytes(facts)
+        task_json = json.dumps(self._job.facts.wire()).encode() + b"\n"
+        (scratch / "task.json").write_bytes(task_json)
         try:
-            self._supervise(facts, folder, scratch)
+            self._supervise(task_json, folder, scratch)
         finally:
-            with contextlib.suppress(OSError):
-                folder.rmdir()  # only where it was left empty
+            if not self._job.config.get("cwd"):
+                with contextlib.suppress(OSError):
+                    folder.rmdir()  # only where it was left empty
         return self._ending(scratch / "result.json")
 
-    def _supervise(self, facts: bytes, folder: Path, scratch: Path) -> None:
+    def _supervise(self, task_json: bytes, folder: Path, scratch: Path) -> None:
         control_end, control = os.pipe()
         status, status_end = os.pipe()
-        grace_ms = str(self._place.grace_ms)
-        words = [str(LAUNCHER), str(control_end), str(status_end), grace_ms, *self._argv]
         try:
-            launcher = self._launcher = subprocess.Popen(
-                [sys.executable, "-I", "-S", *words],
-                cwd=folder,
-                env=environment(self._job, self._place, scratch),
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                pass_fds=(control_end, status_end),
-                start_new_session=True,
-                bufsize=0,
-            )
+            launcher = self._launch(control_end, status_end, folder, scratch)
         except BaseException:
             os.close(control)
             os.close(status)
@@ -176,11 +144,28 @@ class _Program:
             os.close(status_end)
         self._open_control(control)
         try:
-            _Reader(self, launcher, status, facts).read_all()
+            reader = Reader(launcher, status, task_json, self._job.port)
+            self._heard = reader.heard
+            limit = self._job.config.get("time_limit_ms")
+            reader.read_all(None if limit is None else int(limit) / 1000, self._ran_too_long, self._launcher_left)
         finally:
             self._close_control()
             os.close(status)
             self._finish(launcher)
+
+    def _launch(self, control: int, status: int, folder: Path, scratch: Path) -> subprocess.Popen[bytes]:
+        words = [str(LAUNCHER), str(control), str(status), str(self._place.grace_ms), *self._argv]
+        return subprocess.Popen(
+            [sys.executable, "-I", "-S", *words],
+            cwd=folder,
+            env=environment(self._job, self._place, scratch),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            pass_fds=(control, status),
+            start_new_session=True,
+            bufsize=0,
+        )
 
     def _finish(self, launcher: subprocess.Popen[bytes]) -> None:
         """The launcher leaves when nothing of the program lives."""
@@ -189,7 +174,17 @@ class _Program:
         except subprocess.TimeoutExpired:
             launcher.kill()
             launcher.wait()
-            self.launcher_left()
+            self._launcher_left()
+
+    def _launcher_left(self) -> None:
+        """One that was killed could not see to it that nothing of the program lives."""
+        if self._heard.code is None and self._heard.pid:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._heard.pid, signal.SIGKILL)
+
+    def _ran_too_long(self) -> None:
+        self._too_long = True
+        self.cancel()
 
     def _order(self, order: bytes) -> None:
         with self._lock:
@@ -209,153 +204,18 @@ class _Program:
             os.close(self._control)
             self._control = -1
 
-    # What the reader reports.
-
-    def said(self, news: Mapping[str, Any]) -> None:
-        self._seen.pid = int(news.get("pid", self._seen.pid))
-        self._seen.error = str(news.get("error", self._seen.error))
-        self._seen.code = news.get("code", self._seen.code)
-
-    def launcher_left(self) -> None:
-        """One that was killed could not see to it that nothing of the program lives."""
-        if self._seen.code is None and self._seen.pid:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(self._seen.pid, signal.SIGKILL)
-
-    def complained(self, text: str) -> None:
-        self._seen.last_complaint = text.strip() or self._seen.last_complaint
-
-    def ran_too_long(self) -> None:
-        self._seen.timed_out = True
-        self.cancel()
-
-    @property
-    def time_limit_s(self) -> float | None:
-        limit = self._job.config.get("time_limit_ms")
-        return None if limit is None else int(limit) / 1000
-
-    @property
-    def job(self) -> Job:
-        return self._job
-
-    @property
-    def result_line(self) -> ResultLine:
-        return self._seen.result
-
     def _ending(self, result_file: Path) -> Ending:
-        seen = self._seen
-        if seen.error:
-            return Failed(f"The program “{self._argv[0]}” could not be started: {seen.error}.")
-        if seen.timed_out:
+        heard = self._heard
+        if heard.error:
+            return Failed(f"The program “{self._argv[0]}” could not be started: {heard.error}.")
+        if self._too_long:
             limit = int(self._job.config["time_limit_ms"])
             return Failed(f"The program ran longer than its time limit of {limit / 1000:g} s and was stopped.")
-        if seen.code is None:
+        if heard.code is None:
             return Failed("The launcher of the program was killed, and the program with it.")
-        if seen.code != 0:
-            return StoppedEarly() if self._orders else Failed(_exit_words(seen.code, seen.last_complaint))
-        return _result(result_file, seen.result)
-
-
-class _Reader:
-    """Reads the pipes of one program until the launcher has said how it ended and every pipe is at its end."""
-
-    def __init__(self, program: _Program, launcher: subprocess.Popen[bytes], status: int, facts: bytes) -> None:
-        self._program, self._status = program, status
-        self._selector = selectors.DefaultSelector()
-        self._news = b""
-        self._launcher_left = False
-        limit = program.time_limit_s
-        self._ends_at = None if limit is None else time.monotonic() + limit
-        say = program.job.port.say
-        self._allowance = Allowance(lambda text: say(text, "status"))
-        self._streams: dict[int, Lines] = {}
-        assert launcher.stdin
-        assert launcher.stdout
-        assert launcher.stderr
-        self._stdin, self._to_write = launcher.stdin, memoryview(facts + b"\n")
-        self._files: Sequence[Any] = (launcher.stdout, launcher.stderr)
-        self._streams[launcher.stdout.fileno()] = Lines(self._printed, program.result_line.look)
-        self._streams[launcher.stderr.fileno()] = Lines(self._complained)
-        for reading in (*self._streams, status):
-            self._selector.register(reading, selectors.EVENT_READ)
-        os.set_blocking(self._stdin.fileno(), False)
-        self._selector.register(self._stdin.fileno(), selectors.EVENT_WRITE)
-
-    def read_all(self) -> None:
-        try:
-            while self._open_pipes():
-                timeout = None if self._ends_at is None else max(0.0, self._ends_at - time.monotonic())
-                for key, _ in self._selector.select(timeout):
-                    self._serve(key.fd)
-                if self._ends_at is not None and time.monotonic() >= self._ends_at and not self._time_is_up():
-                    return
-        finally:
-            self._close()
-
-    def _time_is_up(self) -> bool:
-        """The time limit, or the end of the wait for pipes that somebody outside the group still holds."""
-        self._ends_at = None
-        if self._launcher_left:
-            return False
-        self._program.ran_too_long()
-        return True
-
-    def _open_pipes(self) -> bool:
-        watched = set(self._selector.get_map())
-        return bool(watched - {self._stdin.fileno()} if not self._stdin.closed else watched)
-
-    def _serve(self, handle: int) -> None:
-        if not self._stdin.closed and handle == self._stdin.fileno():
-            self._write()
-        elif handle == self._status:
-            self._read_status()
-        else:
-            self._read_stream(handle)
-
-    def _write(self) -> None:
-        try:
-            self._to_write = self._to_write[os.write(self._stdin.fileno(), self._to_write[:65_536]) :]
-        except BlockingIOError:
-            return
-        except OSError:  # it does not read its input, which is its right
-            self._to_write = self._to_write[:0]
-        if not self._to_write:
-            self._selector.unregister(self._stdin.fileno())
-            self._stdin.close()
-
-    def _read_status(self) -> None:
-        chunk = os.read(self._status, 65_536)
-        self._news += chunk
-        *lines, self._news = self._news.split(b"\n")
-        for line in lines:
-            self._program.said(json.loads(line))
-        if not chunk:
-            self._selector.unregister(self._status)
-            self._launcher_left = True
-            self._ends_at = time.monotonic() + LAST_WORDS_S
-            self._program.launcher_left()
-
-    def _read_stream(self, handle: int) -> None:
-        chunk = os.read(handle, 65_536)
-        if chunk:
-            self._streams[handle].feed(chunk)
-        else:
-            self._streams[handle].close()
-            self._selector.unregister(handle)
-
-    def _printed(self, text: str) -> None:
-        if self._allowance.admits(text):
-            self._program.job.port.say(text, "output")
-
-    def _complained(self, text: str) -> None:
-        self._program.complained(text)
-        if self._allowance.admits(text):
-            self._program.job.port.say(text, "output", {"stream": "stderr"})
-
-    def _close(self) -> None:
-        self._selector.close()
-        for file in (self._stdin, *self._files):
-            file.close()
+        if heard.code != 0:
+            return StoppedEarly() if self._orders else Failed(_exit_words(heard.code, heard.last_complaint))
+        return _result(result_file, heard.result)
 
 
 def _exit_words(code: int, complaint: str) -> str:
@@ -376,7 +236,7 @@ def _result(file: Path, line: ResultLine) -> Ending:
         with file.open("rb") as opened:
             raw = opened.read(MAX_RAW + 1)
     except FileNotFoundError:
-        return Finished(line.output, has_result=line.found)
+        raw = b""
     if not raw.strip():
         return Finished(line.output, has_result=line.found)
     if len(raw) > MAX_RAW:

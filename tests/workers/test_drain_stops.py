@@ -1,0 +1,218 @@
+"""Work that is cancelled, lost, or cut short by the end of its drain."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable
+
+import pytest
+from django.db import connection
+
+from boards import tasks
+from boards.actors import Chain
+from boards.models import Attempt, Board, Debt, Event, Process, Task
+from boards.states import Status
+from boards.workers.protocol import worker
+from tests import cast
+from tests.waiting import until
+from tests.workers.drains import InProcess, program_entry, transcript
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.mark.parametrize("kind", ["async", "sync", "program"])
+def test_a_cancelled_task_stops_its_worker_and_the_stop_is_paid(
+    kind: str, board: Board, anna: Chain, drain: Callable[..., InProcess]
+) -> None:
+    @worker("writer")
+    async def write(task):
+        await task.log("begun")
+        await asyncio.sleep(60)
+
+    @worker("reader")
+    def read(task):
+        task.log("begun")
+        while True:
+            time.sleep(0.01)
+            task.messages()
+
+    program_entry(board, "import time; print('begun'); time.sleep(60)")
+    task = cast.filed(board, anna, assignee={"async": "writer", "sync": "reader", "program": "shell"}[kind])
+    one = drain()
+    one.until(lambda: "begun" in transcript(task))
+    tasks.cancel(anna, task.pk, "Not wanted")
+    assert Debt.objects.filter(kind="session_stop").exists()
+    one.until(lambda: not Debt.objects.exists())
+    one.until(lambda: not one.drain._work.running)
+    row = cast.fresh(task)
+    assert (row.status, row.error) == (Status.CANCELLED, "Not wanted")
+
+
+def take_away(task: Task) -> None:
+    """Let the lease run out, as it does for a drain that cannot reach the database."""
+    with connection.cursor() as cursor:
+        cursor.execute("update boards_task set lease_until = statement_timestamp() where pk = %s", [task.pk])
+
+
+def test_a_lost_claim_aborts_the_worker_and_its_late_result_is_kept_aside(
+    board: Board, anna: Chain, drain: Callable[..., InProcess]
+) -> None:
+    Board.objects.filter(pk=board.pk).update(lease_ms=1000)
+    go_on = threading.Event()
+
+    @worker("writer")
+    async def write(task):
+        if task.attempt == 2:
+            return "second"
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            go_on.wait(10)
+            return "first"
+
+    task = cast.filed(board, anna)
+    one = drain()
+    one.until_status(task, Status.IN_PROGRESS)
+    one.until(lambda: Task.objects.filter(pk=task.pk, run__isnull=False).exists())
+    take_away(task)
+    one.until(lambda: cast.fresh(task).attempts == 2)
+    go_on.set()
+    row = one.until_status(task, Status.COMPLETED)
+    assert (row.output, row.abandonments) == ("second", 1)
+    one.until(lambda: any("Late result" in line and "first" in line for line in transcript(task)))
+    assert Event.objects.filter(task=task.pk, kind="task.claimed", cause="lost worker").exists()
+
+
+def test_work_that_ends_within_the_grace_counts(board: Board, anna: Chain, drain: Callable[..., InProcess]) -> None:
+    begun = threading.Event()
+
+    @worker("writer")
+    async def write(task):
+        begun.set()
+        await asyncio.sleep(0.2)
+        return "in time"
+
+    task = cast.filed(board, anna)
+    late = cast.filed(board, anna, "late")
+    one = drain(concurrency=1, grace_s=10)
+    one.until(begun.is_set)
+    assert not one.finish().stuck
+    assert cast.fresh(task).output == "in time"
+    assert (cast.fresh(late).status, cast.fresh(late).attempts) == (Status.PENDING, 0)
+
+
+@pytest.mark.parametrize("kind", ["async", "sync", "program", "deaf"])
+def test_work_past_the_grace_is_handed_back_unspent(
+    kind: str, board: Board, anna: Chain, drain: Callable[..., InProcess]
+) -> None:
+    release = threading.Event()
+
+    @worker("writer")
+    async def write(task):
+        await task.log("begun")
+        await asyncio.sleep(60)
+
+    @worker("reader")
+    def read(task):
+        task.log("begun")
+        release.wait(30)
+
+    deaf = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN);" if kind == "deaf" else ""
+    program_entry(board, f"import time; {deaf} print('begun'); time.sleep(60)")
+    assignee = {"async": "writer", "sync": "reader"}.get(kind, "shell")
+    task = cast.filed(board, anna, assignee=assignee, max_attempts=3)
+    one = drain(grace_s=0.1)
+    one.until(lambda: "begun" in transcript(task))
+    end = one.finish()
+    release.set()
+    assert end.stuck == (kind == "sync")
+    row = cast.fresh(task)
+    assert (row.status, row.failures, row.abandonments, row.lease_until) == (Status.PENDING, 0, 0, None)
+    assert Attempt.objects.get(task=task.pk).ending == Attempt.Ending.HANDED_BACK
+    assert Process.objects.get().stopped_at is not None
+
+
+def test_a_second_signal_does_not_wait_for_the_grace(
+    board: Board, anna: Chain, drain: Callable[..., InProcess]
+) -> None:
+    program_entry(board, "import signal, time; signal.signal(15, signal.SIG_IGN); print('begun'); time.sleep(60)")
+    task = cast.filed(board, anna, assignee="shell")
+    one = drain(grace_s=60)
+    one.until(lambda: "begun" in transcript(task))
+    begun = time.monotonic()
+    one.drain.stop()
+    one.finish()
+    assert time.monotonic() - begun < 3
+    assert cast.fresh(task).status == Status.PENDING
+
+
+def test_steps_of_a_lost_attempt_are_not_done_again(board: Board, anna: Chain, drain: Callable[..., InProcess]) -> None:
+    Board.objects.filter(pk=board.pk).update(lease_ms=1000)
+    done: list[int] = []
+
+    @worker("writer")
+    async def write(task):
+        kept = await task.step("once", lambda: done.append(task.attempt) or "kept")
+        if task.attempt == 1:
+            await asyncio.sleep(60)
+        return kept
+
+    task = cast.filed(board, anna)
+    one = drain()
+    one.until(lambda: done and Attempt.objects.get(task=task.pk).steps)
+    take_away(task)
+    assert one.until_status(task, Status.COMPLETED).output == "kept"
+    assert done == [1]
+
+
+def test_a_database_that_drops_its_connections_costs_no_work(
+    board: Board, anna: Chain, drain: Callable[..., InProcess]
+) -> None:
+    begun = threading.Event()
+
+    @worker("writer")
+    async def write(task):
+        begun.set()
+        for n in range(20):
+            await task.report_progress({"n": n})
+            await asyncio.sleep(0.01)
+        return "done"
+
+    task = cast.filed(board, anna)
+    one = drain(begun=False)
+    thread = threading.Thread(target=one.drain.run, daemon=True)
+    thread.start()
+    begun.wait(20)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "select pg_terminate_backend(pid) from pg_stat_activity "
+            "where datname = current_database() and pid <> pg_backend_pid()"
+        )
+    until(lambda: cast.fresh(task).status == Status.COMPLETED)
+    one.drain.stop()
+    thread.join(20)
+    assert not thread.is_alive()
+    row = cast.fresh(task)
+    assert (row.output, row.attempts) == ("done", 1)
+
+
+def test_a_worker_that_blocks_the_loop_is_named_and_loses_nobodys_lease(
+    board: Board, anna: Chain, drain: Callable[..., InProcess]
+) -> None:
+    Board.objects.filter(pk=board.pk).update(lease_ms=1000)
+    let_go = threading.Event()
+
+    @worker("writer")
+    async def blocks(task):
+        let_go.wait(20)
+        return task.attempt
+
+    task = cast.filed(board, anna)
+    one = drain()
+    one.until(lambda: any("held up" in line for line in transcript(task)))
+    begun = time.monotonic()
+    one.until(lambda: time.monotonic() - begun > 1.2)  # longer than the lease
+    let_go.set()
+    assert one.until_status(task, Status.COMPLETED).output == 1
