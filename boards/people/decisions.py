@@ -86,16 +86,3 @@ def expiry_answer(hold: Hold) -> dict[str, Any] | None:
     """The answer that stands once the due time has passed, or None where the asker is told that nobody answered."""
     choice = hold.default or PAST_DUE.get(hold.kind, "")
     return {"choice": choice, "text": ""} if choice else None
-
-
-def if_nobody(hold: Hold) -> str:
-    """What happens if nobody answers, in words; one sentence for card, list and run page."""
-    if hold.due_at is None or waits_past_due(hold):
-        return "It waits until somebody answers."
-    answer = expiry_answer(hold)
-    if answer is None:
-        return "If nobody answers in time, the attempt fails."
-    labels = dict(choices_of(hold))
-    if hold.default:
-        return f"If nobody answers in time, “{labels.get(hold.default, hold.default)}” is taken."
-    return "If nobody answers in time, it counts as a no."

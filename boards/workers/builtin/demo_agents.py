@@ -35,7 +35,7 @@ async def write(task: WorkerTask) -> dict[str, Any]:
         written.append(f"## {section['head']}\n\n{section['text']}")
         await task.log(f"Wrote “{section['head']}”.")
         await task.report_progress({"done": number, "total": len(sections)}, note=f"wrote “{section['head']}”")
-    return {"text": "\n\n".join(written)}
+    return {"markdown": "\n\n".join(written)}
 
 
 async def _ask_first(task: WorkerTask, ask: dict[str, Any]) -> str:
