@@ -23,7 +23,7 @@ from boards.queries.subscriptions import Subscription
 RESTART: Final = 4012
 
 
-class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels has no types
+class LiveConsumer(AsyncWebsocketConsumer):
     """Close codes: 4012 the server restarts, 4401 signed out, 4403 no right."""
 
     hub: Hub

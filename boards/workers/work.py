@@ -38,6 +38,7 @@ class Work:
         self._runner = Runner(adapters, self._scribe, host, self._ended)
         self._renewals = Renewals(beat)
         self._running: dict[tuple[int, int], Run] = {}
+        self._newest: dict[int, Run] = {}  # of those that run, by task: an older grant of it may still run too
         self._to_start: list[Run] = []
         self._to_settle: list[Run] = []
 
@@ -56,11 +57,11 @@ class Work:
     def take(self, claimed: Claimed, entry: RosterEntry | None) -> None:
         """Keep the lease of a claimed row from now on, and have it started."""
         run = Run(claimed, entry)
-        for older in self.running:
-            if older.ticket.task_key == run.ticket.task_key:
-                older.stop("lost")
-                self._renewals.drop(older.name)
-        self._running[run.name] = run
+        older = self._newest.get(run.ticket.task_key)
+        if older is not None and older.name in self._running:
+            older.stop("lost")
+            self._renewals.drop(older.name)
+        self._running[run.name] = self._newest[run.ticket.task_key] = run
         span = run.task.lease_duration_ms or run.task.board.lease_ms
         lost = functools.partial(self._inbox.put, functools.partial(run.stop, "lost"))
         self._renewals.keep(run.name, run.ticket, span, lost)
@@ -102,6 +103,8 @@ class Work:
         for run in batch:
             self._running.pop(run.name, None)
             self._renewals.drop(run.name)
+            if self._newest.get(run.ticket.task_key) is run:
+                del self._newest[run.ticket.task_key]
         return settled
 
     def hand_back_unstarted(self) -> None:

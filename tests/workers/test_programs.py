@@ -63,6 +63,11 @@ def test_a_result_file_that_is_no_json_fails_in_a_sentence(program: Callable[...
     assert "result file is not JSON" in error(program(code))
 
 
+def test_a_result_file_that_is_a_pipe_holds_nobody_up(program: Callable[..., Run]) -> None:
+    script = "import os; os.mkfifo(os.environ['ORCHESTRA_RESULT'])"
+    assert "it is no plain file" in error(program(script))
+
+
 def test_the_task_is_in_a_file_as_well(program: Callable[..., Run]) -> None:
     code = "import json, os; print(json.dumps({'goal': json.load(open(os.environ['ORCHESTRA_TASK']))['goal']}))"
     assert finished(program(code, {"goal": "Count"})) == {"goal": "Count"}

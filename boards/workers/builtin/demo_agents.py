@@ -26,7 +26,7 @@ async def read(task: WorkerTask) -> dict[str, Any]:
 
 @worker("demo.writer")
 async def write(task: WorkerTask) -> dict[str, Any]:
-    """Writes section by section. Input: `sections` ({head, text}), `pace_s`, `ask` (a question to be answered first)."""
+    """Writes section by section. Input: `sections` ({head, text}), `pace_s`, `ask` (a question to answer first)."""
     chosen = await _ask_first(task, task.input["ask"]) if task.input.get("ask") else ""
     sections = task.input.get("sections") or []
     written = [f"# {chosen}"] if chosen else []
