@@ -9,7 +9,6 @@ from django.db import connection
 from django.db.models import DateTimeField, ExpressionWrapper, F, QuerySet
 from django.db.models.functions import Now
 
-from boards import live_notices
 from boards.actors import Chain
 from boards.debts import owing
 from boards.event_log import Entry, record_all
@@ -26,7 +25,6 @@ def count_down(completed: Sequence[int]) -> None:
 
     A statement of its own, after the update of the ended rows: a single one would keep the snapshot it took before it
     waited and miss an edge that was filed meanwhile (engineering notes, section 2). The rows are locked already.
-    Their cards change without an event of their own, so they are announced here.
     """
     if not completed:
         return
@@ -36,12 +34,9 @@ def count_down(completed: Sequence[int]) -> None:
                   set unmet_deps = t.unmet_deps - c.n, revision = t.revision + 1, updated_at = statement_timestamp()
                  from (select dependent_id, count(*) as n from boards_taskdep
                         where dependency_id = any(%s) group by dependent_id) c
-                where t.pk = c.dependent_id
-            returning t.board_id, t.pk""",
+                where t.pk = c.dependent_id""",
             [list(completed)],
         )
-        for board_id, key in cursor.fetchall():
-            live_notices.changed(board_id, task_key=key)
 
 
 def discard_holds(ended: Sequence[Ended]) -> None:

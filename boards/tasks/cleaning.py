@@ -163,29 +163,30 @@ def checked_moment(value: object, field: str) -> datetime | None:
     raise InvalidInput(f"{field} must be a time with its offset.", field=field)
 
 
-def checked_options(kind: str, value: object) -> list[dict[str, Any]]:
+def checked_options(kind: str, value: object, field: str = "options") -> list[dict[str, Any]]:
     """What a question offers to choose from: each option has a value of its own. Other kinds bring none."""
-    options = clean_json(
-        list(value) if isinstance(value, Sequence) and not isinstance(value, str) else value, "options"
-    )
+    options = clean_json(list(value) if isinstance(value, tuple) else value, field)
     if not isinstance(options, list) or not all(isinstance(option, dict) for option in options):
-        raise InvalidInput("options must be a list of objects with value, label and description.", field="options")
+        raise InvalidInput("options must be a list of objects with value, label and description.", field=field)
     if options and kind != HoldKind.QUESTION:
-        raise InvalidInput("Only a question brings options of its own.", field="options")
+        raise InvalidInput("Only a question brings options of its own.", field=field)
     if options and not 2 <= len(options) <= 6:
-        raise InvalidInput("A question offers 2 to 6 options, or none.", field="options")
-    values = [required_text(option.get("value"), "options: value", MAX_CHOICE) for option in options]
+        raise InvalidInput("A question offers 2 to 6 options, or none.", field=field)
+    values = [option.get("value") for option in options]
+    for each in values:
+        if not isinstance(each, str) or is_blank(each) or len(each) > MAX_CHOICE:
+            raise InvalidInput(f"Each option needs a value: 1 to {MAX_CHOICE} characters.", field=field)
     if len(set(values)) != len(values):
-        raise InvalidInput("Two options have the same value.", field="options")
+        raise InvalidInput("Two options have the same value.", field=field)
     return options
 
 
-def checked_default(kind: str, options: Sequence[Mapping[str, Any]], value: object) -> str:
+def checked_default(kind: str, options: Sequence[Mapping[str, Any]], value: object, field: str = "default") -> str:
     """The answer that stands if nobody gives one, which only the author of a question or confirm may name."""
-    default = checked_text(value, "default", MAX_CHOICE)
+    default = checked_text(value, field, MAX_CHOICE)
     if default and kind not in {HoldKind.QUESTION, HoldKind.CONFIRM}:
-        raise InvalidInput("default: only a question or a confirm has one; silence is never a yes.", field="default")
+        raise InvalidInput("Only a question or a confirm has a default; silence is never a yes.", field=field)
     choices = [choice for choice, _ in CONFIRM_CHOICES] if kind == HoldKind.CONFIRM else [o["value"] for o in options]
     if default and choices and default not in choices:
-        raise InvalidInput(f"default must be one of: {', '.join(choices)}.", field="default")
+        raise InvalidInput(f"The default must be one of: {', '.join(choices)}.", field=field)
     return default

@@ -114,17 +114,3 @@ def test_what_a_retried_parent_files_anew_is_no_part_of_its_cancel(board, anna, 
     pay(monkeypatch, "children_cancel", works)
     assert cast.fresh(before).status == "cancelled"
     assert cast.fresh(after).status == "pending"
-
-
-def test_the_dependents_of_a_completed_task_are_announced(board, anna, worker, monkeypatch):
-    from boards import live_notices
-
-    first = cast.filed(board, anna, "First")
-    second = cast.filed(board, anna, "Second", deps=[first.public_id])
-    got = cast.claimed(board)
-    told: set[int] = set()
-    monkeypatch.setattr(
-        live_notices._Changes, "hand_over", lambda changes: told.update(changes.boards.get(board.pk, (set(),))[0])
-    )
-    tasks.complete(worker, first, None, claim=got.ticket)
-    assert told == {first.pk, second.pk}

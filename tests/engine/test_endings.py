@@ -8,11 +8,12 @@ from datetime import timedelta
 import pytest
 from django.db.models.functions import Now
 
-from boards import people, tasks
+from boards import flows, people, tasks
 from boards.models import Attempt, BoardCounter, Debt, Event, Hold, Task
 from boards.states import Verb
 from boards.tasks import Options, Reason, Recorded, Settlement, Wanted, endings, rows
 from tests import cast
+from tests.flows.cast import Stage, place, settle
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -162,22 +163,47 @@ def test_a_result_over_its_limit_is_measured_in_bytes(board, anna, worker):
     assert cast.fresh(task).output["cut"] is True
 
 
-def test_a_run_whose_question_was_answered_had_no_open_question(board, anna, worker):
-    task = cast.filed(board, anna)
-    got = cast.claimed(board)
-    hold = people.open_hold(worker, claim=got.ticket, kind="question", prompt="Which?")
+def test_a_turn_cancelled_after_its_question_was_answered_moves_on():
+    stage = Stage()
+    run = stage.started(
+        """
+        key: flagged
+        name: Flagged
+        steps:
+          - key: write
+            name: Write
+            kind: agent
+            assignee: writer
+            prompt: Write.
+            cancel_triggers_turn_complete: true
+          - {key: done, name: Done}
+        """
+    )
+    got = stage.claim()
+    hold = people.open_hold(cast.agent_chain(stage.board), claim=got.ticket, kind="question", prompt="Which?")
     people.suspend(got.ticket)
-    people.answer_hold(anna, hold.pk, text="This")
-    noted = []
-    real = endings.aftermath.owe
+    people.answer_hold(stage.anna, hold.pk, text="This")
+    flows.cancel_turn(stage.anna, run)
+    settle()
+    assert place(run) == "done completed"
 
-    def noting(one):
-        noted.append(endings.aftermath.had_open_hold(one))
-        real(one)
 
-    endings.aftermath.owe = noting
-    try:
-        tasks.cancel(anna, task)
-    finally:
-        endings.aftermath.owe = real
-    assert noted == [False]
+def test_a_stranger_ticket_on_an_ended_row_is_told_that_it_ended(board, anna, worker):
+    first, second = cast.filed(board, anna, "First"), cast.filed(board, anna, "Second")
+    mine, other = tasks.claim([Wanted(board.pk, {"writer": 2})], limit=2, claimed_by=cast.HERE)
+    assert tasks.report_progress(worker, first, claim=other.ticket, note="x").reason is Reason.NOT_MY_TASK
+    tasks.complete(worker, first, None, claim=mine.ticket)
+    assert tasks.report_progress(worker, first, claim=other.ticket, note="x").reason is Reason.TERMINAL
+    assert tasks.report_progress(worker, first, claim=mine.ticket, note="x").reason is Reason.TERMINAL
+    assert people.suspend(mine.ticket).reason is Reason.TERMINAL
+    assert tasks.link_run(worker, mine.ticket, None, "r").reason is Reason.TERMINAL
+    assert tasks.link_run(worker, replace(other.ticket, grant_no=0), None, "r").reason is Reason.LOST_CLAIM
+    assert tasks.link_run(worker, other.ticket, None, "r\x00").landed
+    assert cast.fresh(second).run["request_id"] == "r\ufffd"
+
+
+@pytest.mark.parametrize("span", [999, 6_442_450_942, 1500.5, float("nan"), float("inf"), "120000", True])
+def test_a_lease_out_of_range_raises_and_is_not_rounded(board, anna, span):
+    cast.filed(board, anna)
+    with pytest.raises(ValueError, match="A lease lasts"):
+        cast.claimed(board, lease_ms=span)

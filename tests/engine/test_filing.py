@@ -9,20 +9,19 @@ import pytest
 from boards import errors, people, tasks
 from boards.actors import agent, service
 from boards.models import Event, IdempotencyKey, Session, Task
-from boards.tasks import Filing, HoldFiling
+from boards.tasks import Filing, HoldFiling, filing
 from tests import cast
+from tests.flows.cast import Stage, step_task
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-LONGEST = 1_000
 
-
-def test_a_batch_may_be_one_long_chain_in_any_order(board, anna):
-    last_first = [
-        Filing(goal=f"Step {n}", id=f"s{n}", deps=[f"s{n + 1}"] if n + 1 < LONGEST else []) for n in range(LONGEST)
-    ]
-    made = tasks.file_tasks(anna, board, last_first)
-    assert [task.unmet_deps for task in made] == [1] * (LONGEST - 1) + [0]
+def test_a_batch_may_be_one_long_chain_in_any_order():
+    length = 5_000
+    chain = {f"s{n}": Filing(goal="x", id=f"s{n}", deps=[f"s{n + 1}"]) for n in range(length)}
+    filing._refuse_loops(chain | {f"s{length}": Filing(goal="x", id=f"s{length}")})
+    with pytest.raises(errors.DependencyLoop, match="s0 → s1 → .* → s0"):
+        filing._refuse_loops(chain | {f"s{length}": Filing(goal="x", id=f"s{length}", deps=["s0"])})
 
 
 def test_a_loop_of_a_batch_is_told_by_its_path(board, anna):
@@ -159,3 +158,12 @@ def test_a_filed_question_keeps_its_due_time_and_default(board, anna):
     hold.refresh_from_db()
     assert (hold.state, hold.answer) == ("expired", {"choice": "b", "text": ""})
     assert cast.claimed(board).task.pk == task.pk
+
+
+def test_a_flows_step_is_another_target_than_a_task_of_its_own():
+    stage = Stage()
+    run = stage.started()
+    step = step_task(run)
+    assert tasks.file_task(stage.anna, stage.board, goal=step.goal, assignee=step.assignee).pk != step.pk
+    with pytest.raises(errors.AlreadyOpen):
+        tasks.file_task(stage.anna, stage.board, goal=step.goal.upper(), assignee=step.assignee)

@@ -8,7 +8,7 @@ from boards import errors, tasks
 from boards.models import Task
 from boards.tasks import filing
 from tests import cast
-from tests.races.test_claims import at_once
+from tests.racing import at_once
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

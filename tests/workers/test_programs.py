@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -15,7 +16,7 @@ import pytest
 
 from boards.workers.adapters import Failed, Finished, StoppedEarly
 from boards.workers.adapters.command import LAUNCHER, CommandAdapter
-from boards.workers.adapters.output import CUT_NOTE, MAX_LINE
+from boards.workers.adapters.output import CUT_NOTE, MAX_LINE, MAX_RESULT, cut_result
 from tests.waiting import lives, until
 from tests.workers.conftest import RecordingPort, Run
 
@@ -98,6 +99,11 @@ def test_a_result_of_many_megabytes_is_cut_with_a_note(program: Callable[..., Ru
     assert output["cut"] is True
     assert output["text"].startswith('{"a": "xxx')
     assert len(output["text"]) < 1_100_000
+
+
+@pytest.mark.parametrize("signs", ["x", '"', "\\", "\n", "ü"])
+def test_what_is_cut_stays_within_the_limit_as_json(signs: str) -> None:
+    assert 500_000 < len(json.dumps(cut_result(signs * 3_000_000), ensure_ascii=False)) <= MAX_RESULT
 
 
 def test_output_without_end_is_kept_up_to_a_limit(program: Callable[..., Run]) -> None:
