@@ -12,6 +12,13 @@ Payer = Callable[[Debt], bool]
 
 PAYERS: dict[str, Payer] = {}
 
+# Told in a transaction of its own, once a debt of the kind has failed for good.
+GIVEN_UP: dict[str, Callable[[Debt], None]] = {}
+
+
+class Undeliverable(Exception):
+    """Raised by a payer: no later try can succeed, so the debt has failed for good now."""
+
 
 def pays(kind: str) -> Callable[[Payer], Payer]:
     """Register the payer of a kind; two payers of one kind are a programming error."""
@@ -21,5 +28,15 @@ def pays(kind: str) -> Callable[[Payer], Payer]:
             raise AssertionError(f"Two payers for debts of kind {kind}.")
         PAYERS[kind] = payer
         return payer
+
+    return register
+
+
+def given_up(kind: str) -> Callable[[Callable[[Debt], None]], Callable[[Debt], None]]:
+    """Register what is done once a debt of a kind has failed for good."""
+
+    def register(told: Callable[[Debt], None]) -> Callable[[Debt], None]:
+        GIVEN_UP[kind] = told
+        return told
 
     return register

@@ -1,0 +1,41 @@
+"""The engine tests' cast: a space, a board with writer and reader, Anna (a member) and Olga (an operator)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from boards.actors import Chain
+from boards.debts import kinds
+from boards.models import Board, Role, Space
+from tests import cast
+
+
+@pytest.fixture
+def space(db: None) -> Space:
+    return cast.make_space()
+
+
+@pytest.fixture
+def board(space: Space) -> Board:
+    return cast.make_board(space)
+
+
+@pytest.fixture
+def anna(space: Space) -> Chain:
+    return cast.chain_of(cast.make_member(space))
+
+
+@pytest.fixture
+def olga(space: Space) -> Chain:
+    return cast.chain_of(cast.make_member(space, "olga", Role.OPERATOR))
+
+
+@pytest.fixture
+def payers() -> Iterator[dict[str, kinds.Payer]]:
+    """The payers by kind; what a test changes is put back."""
+    before = dict(kinds.PAYERS)
+    yield kinds.PAYERS
+    kinds.PAYERS.clear()
+    kinds.PAYERS.update(before)
