@@ -63,6 +63,12 @@ class IllegalTaskTransition(Refusal):
         )
 
 
+class DueTimePassed(Refusal):
+    """The due time passed, so this task was withdrawn. File it again as a new task."""
+
+    code = "bad_state"
+
+
 class InvalidInput(Refusal):
     """A field has the wrong type or size."""
 

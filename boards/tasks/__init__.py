@@ -5,6 +5,7 @@ chain first, answers a typed result, and raises a `boards.errors.Refusal` for wh
 """
 
 from boards.tasks import cascade as _payers  # registers its debts
+from boards.tasks.aftermath import WITHDRAW
 from boards.tasks.claims import (
     abandon_spent,
     claim,
@@ -67,10 +68,12 @@ from boards.tasks.verbs import (
     send_back,
     skip,
     stopping,
+    withdraw,
 )
 
 __all__ = [
     "TASK_FIELD_RULES",
+    "WITHDRAW",
     "Claimed",
     "Filing",
     "HoldFiling",
@@ -133,4 +136,5 @@ __all__ = [
     "steer",
     "stopping",
     "update_task",
+    "withdraw",
 ]

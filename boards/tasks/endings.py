@@ -11,6 +11,7 @@ import json
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 from django.db import connection
@@ -54,6 +55,7 @@ class Settlement:
     cancel_filed: bool = False
     receipt: str = ""
     metadata: dict[str, Any] = field(default_factory=dict)
+    due_at: datetime | None = None  # the due time that passed, of a withdraw
 
 
 @dataclass(slots=True)
@@ -132,7 +134,7 @@ def _plan(settlement: Settlement, locked: rows.Locked, budget: _Budget) -> _Plan
     refusal = decisions.decline(task, settlement.verb, settlement.options, locked.now)
     if refusal is not None:
         return refusal
-    changes, ending = _changes(settlement, task, budget)
+    changes, ending = _changes(settlement, task, budget, locked.now)
     write = rows.Write(task, changes, settlement.options.claim is not None, settlement.receipt)
     ending = ending if task.status == Status.IN_PROGRESS else ""
     return _Plan(write, Ended(settlement, task, task.status, ending, task.claimed_by, decisions.suspended(task)))
@@ -147,7 +149,7 @@ def _outcome(plan: _Plan | TaskWriteOutcome, landed: set[int]) -> TaskWriteOutco
     return TaskWriteOutcome(Recorded.DECLINED, plan.ended.was, Reason.LOST_CLAIM, "The lease ran out.")
 
 
-def _changes(settlement: Settlement, task: Task, budget: _Budget) -> tuple[dict[str, Any], str]:
+def _changes(settlement: Settlement, task: Task, budget: _Budget, now: datetime) -> tuple[dict[str, Any], str]:
     """The named fields that this ending writes, and how the open attempt ended."""
     text = clean_text(settlement.text)
     match settlement.verb:
@@ -167,13 +169,11 @@ def _changes(settlement: Settlement, task: Task, budget: _Budget) -> tuple[dict[
             error = f"Task {task.public_id} lost its worker {task.abandonments + 1} times and is not handed out again."
             return _errored(task, error), Attempt.Ending.ABANDONED
         case Verb.CANCEL | Verb.SKIP:
-            changes = {**_CLEARED, "status": Status.CANCELLED, "completed_at": rows.NOW, "error": text}
             metadata = {**task.metadata, **settlement.metadata}
-            return {
-                **changes,
-                "cancelled_via": settlement.via,
-                "metadata": metadata,
-            }, Attempt.Ending.CANCELLED
+            return {**_cancelled(settlement, text), "metadata": metadata}, Attempt.Ending.CANCELLED
+        case Verb.FLOW_DEADLINE:
+            withdrawn = {"reason": "timeout", "at": now.isoformat()}
+            return {**_cancelled(settlement, text), "withdrawn": withdrawn}, Attempt.Ending.WITHDRAWN
     raise AssertionError(f"{settlement.verb} ends nothing.")
 
 
@@ -205,6 +205,11 @@ def _fail(settlement: Settlement, task: Task, error: str, budget: _Budget) -> tu
     wait = _backoff(task.board.retry_backoff_ms, ledger["granted"])
     changes |= {"failures": task.failures + 1, "not_before": rows.Clock(wait) if wait else None}
     return changes, Attempt.Ending.FAILED
+
+
+def _cancelled(settlement: Settlement, reason: str) -> dict[str, Any]:
+    changes = {**_CLEARED, "status": Status.CANCELLED, "completed_at": rows.NOW, "error": reason}
+    return {**changes, "cancelled_via": settlement.via}
 
 
 def _errored(task: Task, error: str) -> dict[str, Any]:
@@ -267,6 +272,7 @@ _EVENT_KINDS = {
     Verb.RECLAIM: "task.reclaimed",
     Verb.CANCEL: "task.cancelled",
     Verb.SKIP: "task.skipped",
+    Verb.FLOW_DEADLINE: "task.withdrawn",
     Verb.ACCEPT: "task.checked",
     Verb.SEND_BACK: "task.checked",
 }
@@ -281,6 +287,8 @@ def _event(one: Ended) -> Entry:
         data["will_retry"] = True
     if settlement.verb is Verb.ABANDON:
         data["text"] = task.error
+    if settlement.due_at is not None:
+        data["due_at"] = settlement.due_at.isoformat()
     kind = _EVENT_KINDS.get(settlement.verb, "task.completed")
     if settlement.verb is Verb.COMPLETE and task.status == Status.NEEDS_CHECK:
         kind = "task.handed_in"

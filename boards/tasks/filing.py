@@ -22,6 +22,7 @@ from boards.locks import Rank, engine_transaction, sorted_keys, taking
 from boards.models import Board, Hold, IdempotencyKey, Session, Task, TaskDep, Visit
 from boards.states import LIVE, HoldKind, Status
 from boards.tasks import budgets, cleaning
+from boards.tasks.current import current_claim
 from boards.tasks.types import Filing, HoldFiling
 
 MAX_BATCH = 1_000
@@ -76,6 +77,7 @@ def _file(chain: Chain, board: Board, filings: Sequence[Filing], context: Contex
     policy.require(chain, "tasks.file", board.space_id)
     if not 1 <= len(filings) <= MAX_BATCH:
         raise errors.InvalidInput(f"File 1 to {MAX_BATCH:,} tasks at once.")
+    context = _turn_of(chain, context)
     checked = [_checked(filing, board) for filing in filings]
     _check_assignees(board, checked)
     return _write(chain, board, checked, context)
@@ -139,7 +141,7 @@ def _write(chain: Chain, board: Board, filings: Sequence[Filing], context: Conte
         raise errors.TotalTaskCapExceeded
     _check_enqueued(board, filings)
     filings = _with_ids(board, filings, first)
-    dependencies = _lock_dependencies(board, filings)
+    dependencies = _lock_dependencies(board, filings, context)
     tasks = _insert(chain, board, filings, context, dependencies)
     if stored is not None:
         IdempotencyKey.objects.filter(pk=stored.pk).update(result=[task.public_id for task in tasks])
@@ -174,6 +176,15 @@ def _check_parent(context: Context) -> None:
     parent = context.filed_by_task
     if parent is not None and Task.objects.filter(pk=parent.pk, status=Status.CANCELLED).exists():
         raise errors.ParentCancelled
+
+
+def _turn_of(chain: Chain, context: Context) -> Context:
+    """A filing from a turn that works a task says which task, unless a flow's step or the caller has said so."""
+    claim = current_claim()
+    if claim is None or context.filed_by_task is not None or context.visit is not None:
+        return context
+    parent = Task.objects.filter(pk=claim.task_key, board__space=chain.space_id).first()
+    return replace(context, filed_by_task=parent) if parent else context
 
 
 def _check_not_open(board: Board, filings: Sequence[Filing], context: Context) -> None:
@@ -226,12 +237,16 @@ def _with_ids(board: Board, filings: Sequence[Filing], first: int) -> list[Filin
     return numbered
 
 
-def _lock_dependencies(board: Board, filings: Sequence[Filing]) -> dict[str, Task]:
-    """Dependencies on the board, locked FOR SHARE in key order, their status read after the lock."""
+def _lock_dependencies(board: Board, filings: Sequence[Filing], context: Context) -> dict[str, Task]:
+    """Dependencies on the board, locked FOR SHARE in key order, their status read after the lock.
+
+    The task that files is locked with them: a cancel that wants its children either sees these, or was seen here.
+    """
     ours = {filing.id: filing for filing in filings}
     _refuse_loops(ours)
     names = sorted({dep for filing in filings for dep in filing.deps if dep not in ours})
-    if not names:
+    parents = [context.filed_by_task.pk] if context.filed_by_task is not None else []
+    if not names and not parents:
         return {}
     taking(Rank.TASK)
     found = dict(Task.objects.filter(board=board, partition="", public_id__in=names).values_list("public_id", "pk"))
@@ -240,8 +255,9 @@ def _lock_dependencies(board: Board, filings: Sequence[Filing]) -> dict[str, Tas
     with connection.cursor() as cursor:
         cursor.execute(
             "select 1 from boards_task where pk = any(%s) order by pk for share",
-            [sorted_keys(found.values())],
+            [sorted_keys([*found.values(), *parents])],
         )
+    _check_parent(context)
     locked = {task.public_id: task for task in Task.objects.filter(pk__in=found.values())}
     for name, task in locked.items():
         if task.status in {Status.ERRORED, Status.CANCELLED}:
