@@ -153,6 +153,30 @@ class SteerLimit(Refusal):
     code = "steer_limit"
 
 
+class WaitTimedOut(Refusal):
+    """The task has not ended in time. It goes on; wait again, or read it later."""
+
+    code, http_status = "wait_timed_out", 408
+
+
+class WaitDeadlineOutOfRange(Refusal):
+    """A wait lasts 30,000 to 3,600,000 ms."""
+
+    code, http_status = "wait_deadline_out_of_range", 422
+
+
+class WaitAlreadyPending(Refusal):
+    """This turn waits already. One wait at a time."""
+
+    code = "wait_already_pending"
+
+
+class WaitUnavailable(Refusal):
+    """This cannot be waited for from here."""
+
+    code = "wait_unavailable"
+
+
 class KeyReused(Refusal):
     """That idempotency key was used for another request. Use a new key."""
 

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from enum import StrEnum
 
 from django.db import connection, transaction
 from django.db.models.functions import Now
 
 from boards import live_notices
-from boards.debts.kinds import GIVEN_UP, PAYERS, Undeliverable
+from boards.debts.kinds import GIVEN_UP, OUTSIDE, PAYERS, Paid, Undeliverable
 from boards.locks import Rank, engine_transaction, taking
 from boards.models import Debt
+
+__all__ = ["Paid", "due_ids", "free", "note_failure", "pay", "pay_due", "settle"]
 
 log = logging.getLogger(__name__)
 
@@ -26,13 +27,6 @@ MAX_PAGES = 20  # of one `pay_due`: what fails is pushed back, so the next page 
 _BACKOFF_SQL = "least(300, 2 * power(2, least(tries, 10))) * (0.75 + random() / 2)"
 
 
-class Paid(StrEnum):
-    PAID = "paid"
-    GONE = "gone"
-    FAILED = "failed"
-    NOT_DUE = "not_due"
-
-
 class _AlreadyPaid(Exception):
     """Another payer was first; what this one did is rolled back."""
 
@@ -40,6 +34,7 @@ class _AlreadyPaid(Exception):
 @dataclass(frozen=True)
 class _Settled:
     done: bool
+    outside: str = ""  # the kind, where its payer wants no transaction
     freed: tuple[int, ...] = ()
 
 
@@ -52,10 +47,12 @@ def pay(debt_id: int) -> Paid:
             return Paid.GONE
         except Exception as error:
             log.exception("Debt %s could not be paid", debt_id)
-            _note_failure(debt_id, error)
+            note_failure(debt_id, error)
             return Paid.FAILED
         if settled is None:
             return Paid.NOT_DUE
+        if settled.outside:
+            return OUTSIDE[settled.outside](debt_id)
         if settled.done:
             for next_id in settled.freed:
                 pay(next_id)
@@ -69,6 +66,8 @@ def _pay_once(debt_id: int) -> _Settled | None:
         raise _AlreadyPaid
     if debt.after_id is not None:
         return None
+    if debt.kind in OUTSIDE:
+        return _Settled(done=False, outside=debt.kind)
     if not PAYERS[debt.kind](debt):
         return _Settled(done=False)
     return settle(debt_id)
@@ -120,7 +119,7 @@ def pay_due(limit: int = PAGE) -> int:
 
 
 @engine_transaction
-def _note_failure(debt_id: int, error: Exception) -> None:
+def note_failure(debt_id: int, error: Exception) -> None:
     """Push a debt back, or give it up where it is too old or no later try can succeed."""
     age = 0 if isinstance(error, Undeliverable) else MAX_DEBT_AGE_S
     taking(Rank.DEBT)

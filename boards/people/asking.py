@@ -18,7 +18,7 @@ from boards.locks import Rank, engine_transaction, taking
 from boards.models import Hold, Task, TranscriptItem, Visit
 from boards.people import decisions
 from boards.states import HoldKind, HoldState
-from boards.tasks import aftermath, cleaning, rows
+from boards.tasks import aftermath, cleaning, notices, rows
 from boards.tasks.decisions import owns_row
 from boards.tasks.progress import LostClaim
 from boards.tasks.types import Reason, Recorded, TaskWriteOutcome, Ticket
@@ -161,6 +161,7 @@ def suspend(claim: Ticket) -> TaskWriteOutcome:
     if not rows.write(row, changes, fenced=True):
         return TaskWriteOutcome(Recorded.DECLINED, row.status, Reason.LOST_CLAIM)
     live_notices.changed(row.board_id, task_key=row.pk)
+    notices.release([row.pk])
     return TaskWriteOutcome(Recorded.RECORDED, row.status)
 
 

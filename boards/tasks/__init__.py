@@ -34,6 +34,7 @@ from boards.tasks.edits import (
 from boards.tasks.endings import Settlement, settle_many
 from boards.tasks.filing import file_task, file_tasks
 from boards.tasks.moving import cancelled_by, hold, release, retry, set_paused, start_anyway
+from boards.tasks.notices import Deferred, Notice, Taken, defer, on_task_settled
 from boards.tasks.progress import (
     Line,
     LostClaim,
@@ -45,7 +46,8 @@ from boards.tasks.progress import (
     recorded_steps,
     report_progress,
 )
-from boards.tasks.reading import dependency_outputs, get_task, list_tasks
+from boards.tasks.reading import dependency_outputs, list_tasks
+from boards.tasks.telling import clear_notice, resend_now, take_owed_notice
 from boards.tasks.types import (
     Claimed,
     Filing,
@@ -70,20 +72,24 @@ from boards.tasks.verbs import (
     stopping,
     withdraw,
 )
+from boards.tasks.waiting import get_task
 
 __all__ = [
     "TASK_FIELD_RULES",
     "WITHDRAW",
     "Claimed",
+    "Deferred",
     "Filing",
     "HoldFiling",
     "Line",
     "LostClaim",
+    "Notice",
     "Options",
     "Reason",
     "Recorded",
     "RunLink",
     "Settlement",
+    "Taken",
     "TaskWriteOutcome",
     "Ticket",
     "Wanted",
@@ -98,8 +104,10 @@ __all__ = [
     "cancelled_by",
     "claim",
     "claim_for_person",
+    "clear_notice",
     "complete",
     "current_claim",
+    "defer",
     "dependency_outputs",
     "did_write_land",
     "end_for_good",
@@ -115,6 +123,7 @@ __all__ = [
     "list_tasks",
     "locked_fields",
     "mint",
+    "on_task_settled",
     "owns",
     "patch_metadata",
     "person_ticket",
@@ -125,6 +134,7 @@ __all__ = [
     "remove_label",
     "renew_leases",
     "report_progress",
+    "resend_now",
     "retry",
     "send_back",
     "set_assignee",
@@ -135,6 +145,7 @@ __all__ = [
     "start_anyway",
     "steer",
     "stopping",
+    "take_owed_notice",
     "update_task",
     "withdraw",
 ]

@@ -16,6 +16,7 @@ from boards.event_log import Entry, record_all
 from boards.locks import Rank, taking
 from boards.models import Debt, Hold, Task, TaskDep, Visit
 from boards.states import TERMINAL, HoldState, Status, Verb
+from boards.tasks import notices
 
 if TYPE_CHECKING:
     from boards.tasks.endings import Ended
@@ -102,11 +103,17 @@ def owe(one: Ended) -> None:
     stop = _owe_stop(one)
     if one.task.status not in TERMINAL:
         return
+    told = notices.is_owed_by(one)
     if _is_withdrawn(one):
         _owe_withdraw(one, stop)
+        cascade = None
+    else:
+        _owe_resume(one)
+        cascade = _owe_cascade(one, told)
+    if told:
+        notices.owe(one, cascade)
+    if _is_withdrawn(one):
         return
-    _owe_resume(one)
-    _owe_cascade(one)
     if one.settlement.cancel_filed:
         _owe_children(one)
     if one.task.visit_id is not None:
@@ -150,12 +157,14 @@ def _owe_resume(one: Ended) -> None:
     owing.owe("resume", f"resume:{task.pk}:{task.attempts}:{task.grant_no}", task=task, payer="drain", data=data)
 
 
-def _owe_cascade(one: Ended) -> None:
+def _owe_cascade(one: Ended, told: bool) -> Debt | None:
+    """`told`: the filer hears of this ending, so it is told of the dependents with it and not by each of them."""
     task, settlement = one.task, one.settlement
     of_turn = task.visit_id is not None and settlement.cause == "user_cancel"
     if task.status == Status.COMPLETED or of_turn or not TaskDep.objects.filter(dependency=task.pk).exists():
-        return
-    owing.owe(
+        return None
+    sessions = settlement.told | ({str(task.filer_id)} if told else set())
+    return owing.owe(
         "cascade",
         f"cascade:{_ending(one)}",
         task=task,
@@ -164,6 +173,7 @@ def _owe_cascade(one: Ended) -> None:
             "attempt": task.attempts,
             "status": task.status,
             "reason": settlement.text if settlement.via == "cascade" else _reason(task),
+            "told": sorted(sessions),
         },
     )
 

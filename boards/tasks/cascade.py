@@ -49,6 +49,7 @@ def cascade(debt: Debt) -> bool:
                 via="cascade",
                 cause="cascade",
                 metadata=marks,
+                told=frozenset(debt.data.get("told", ())),
             )
             for key in keys
             if key in locked and locked[key].status in {Status.PENDING, Status.HELD}

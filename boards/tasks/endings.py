@@ -23,7 +23,7 @@ from boards.locks import Rank, engine_transaction, taking
 from boards.models import Attempt, Board, Task
 from boards.states import Status, Verb
 from boards.stored_text import clean_text
-from boards.tasks import aftermath, budgets, decisions, rows
+from boards.tasks import aftermath, budgets, decisions, notices, rows
 from boards.tasks.cleaning import report_json
 from boards.tasks.decisions import Options
 from boards.tasks.types import Reason, Recorded, TaskWriteOutcome
@@ -55,6 +55,7 @@ class Settlement:
     cancel_filed: bool = False
     receipt: str = ""
     metadata: dict[str, Any] = field(default_factory=dict)
+    told: frozenset[str] = frozenset()  # sessions that hear of it by the ending that cascaded here
     due_at: datetime | None = None  # the due time that passed, of a withdraw
 
 
@@ -88,6 +89,7 @@ def settle_many(settlements: Sequence[Settlement]) -> list[TaskWriteOutcome]:
     aftermath.discard_holds(ended)
     for one in ended:
         aftermath.owe(one)
+    notices.release(one.task.pk for one in ended if one.ending)
     record_all(_event(one) for one in ended)
     return outcomes
 
