@@ -33,6 +33,7 @@ from boards.tasks.edits import (
 )
 from boards.tasks.endings import Settlement, settle_many
 from boards.tasks.filing import file_task, file_tasks
+from boards.tasks.leases import keep_lease
 from boards.tasks.moving import cancelled_by, hold, release, retry, set_paused, start_anyway
 from boards.tasks.notices import Deferred, Notice, Taken, defer, on_task_settled
 from boards.tasks.progress import (
@@ -47,6 +48,7 @@ from boards.tasks.progress import (
     report_progress,
 )
 from boards.tasks.reading import dependency_outputs, list_tasks
+from boards.tasks.recording import EndingSeen, record_ending, record_spend, spend_of, spend_view
 from boards.tasks.telling import clear_notice, resend_now, take_owed_notice
 from boards.tasks.types import (
     Claimed,
@@ -79,6 +81,7 @@ __all__ = [
     "WITHDRAW",
     "Claimed",
     "Deferred",
+    "EndingSeen",
     "Filing",
     "HoldFiling",
     "Line",
@@ -118,6 +121,7 @@ __all__ = [
     "hand_back",
     "has_started",
     "hold",
+    "keep_lease",
     "link_run",
     "link_runs",
     "list_tasks",
@@ -128,6 +132,8 @@ __all__ = [
     "patch_metadata",
     "person_ticket",
     "reclaim",
+    "record_ending",
+    "record_spend",
     "record_step",
     "recorded_steps",
     "release",
@@ -142,6 +148,8 @@ __all__ = [
     "set_priority",
     "settle_many",
     "skip",
+    "spend_of",
+    "spend_view",
     "start_anyway",
     "steer",
     "stopping",

@@ -23,7 +23,7 @@ from boards.locks import Rank, engine_transaction, taking
 from boards.models import Attempt, Board, Task
 from boards.states import Status, Verb
 from boards.stored_text import clean_text
-from boards.tasks import aftermath, budgets, decisions, notices, rows
+from boards.tasks import aftermath, budgets, decisions, notices, recording, rows
 from boards.tasks.cleaning import report_json
 from boards.tasks.decisions import Options
 from boards.tasks.types import Reason, Recorded, TaskWriteOutcome
@@ -89,6 +89,9 @@ def settle_many(settlements: Sequence[Settlement]) -> list[TaskWriteOutcome]:
     aftermath.discard_holds(ended)
     for one in ended:
         aftermath.owe(one)
+    for plan in planned:
+        if isinstance(plan, _Plan) and plan.unrecorded and plan.ended.task.pk in landed:
+            recording.note_failure(plan.ended.task, *plan.unrecorded)
     notices.release(one.task.pk for one in ended if one.ending)
     record_all(_event(one) for one in ended)
     return outcomes
@@ -126,6 +129,7 @@ class _Budget:
 class _Plan:
     write: rows.Write
     ended: Ended
+    unrecorded: tuple[str, str] | None = None  # the ending that the board's own code did not take down, and why
 
 
 def _plan(settlement: Settlement, locked: rows.Locked, budget: _Budget) -> _Plan | TaskWriteOutcome:
@@ -137,9 +141,12 @@ def _plan(settlement: Settlement, locked: rows.Locked, budget: _Budget) -> _Plan
     if refusal is not None:
         return refusal
     changes, ending = _changes(settlement, task, budget, locked.now)
+    name = recording.ending_name(settlement.verb, changes["status"])
+    problem = recording.add_metadata(task, name, changes)
     write = rows.Write(task, changes, settlement.options.claim is not None, settlement.receipt)
     ending = ending if task.status == Status.IN_PROGRESS else ""
-    return _Plan(write, Ended(settlement, task, task.status, ending, task.claimed_by, decisions.suspended(task)))
+    seen = Ended(settlement, task, task.status, ending, task.claimed_by, decisions.suspended(task))
+    return _Plan(write, seen, (name, problem) if problem else None)
 
 
 def _outcome(plan: _Plan | TaskWriteOutcome, landed: set[int]) -> TaskWriteOutcome:
