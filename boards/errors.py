@@ -63,6 +63,12 @@ class IllegalTaskTransition(Refusal):
         )
 
 
+class DueTimePassed(Refusal):
+    """The due time passed, so this task was withdrawn. File it again as a new task."""
+
+    code = "bad_state"
+
+
 class InvalidInput(Refusal):
     """A field has the wrong type or size."""
 
@@ -145,6 +151,30 @@ class SteerLimit(Refusal):
     """A task takes 50 messages at most. File a follow-up."""
 
     code = "steer_limit"
+
+
+class WaitTimedOut(Refusal):
+    """The task has not ended in time. It goes on; wait again, or read it later."""
+
+    code, http_status = "wait_timed_out", 408
+
+
+class WaitDeadlineOutOfRange(Refusal):
+    """A wait lasts 30,000 to 3,600,000 ms."""
+
+    code, http_status = "wait_deadline_out_of_range", 422
+
+
+class WaitAlreadyPending(Refusal):
+    """This turn waits already. One wait at a time."""
+
+    code = "wait_already_pending"
+
+
+class WaitUnavailable(Refusal):
+    """This cannot be waited for from here."""
+
+    code = "wait_unavailable"
 
 
 class KeyReused(Refusal):

@@ -39,6 +39,7 @@ ROLE_ACTIONS: Final[dict[str, frozenset[str]]] = {
     "boards.edit": _OPERATORS,
     "boards.pause": _MEMBERS,
     "debts.pay": _OPERATORS,
+    "debts.drop": _OPERATORS,
 }
 
 # `tasks.withdraw` is in the Flows manifest and in no role.

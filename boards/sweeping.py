@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Final
 
+from django.conf import settings
 from django.db import connection
 from django.db.models import Exists, OuterRef, Q
 from django.db.models.functions import Cast, Now, Substr
@@ -27,6 +28,7 @@ log = logging.getLogger(__name__)
 
 LIMIT: Final = 200
 SILENT: Final = timedelta(seconds=30)  # a drain that says nothing for longer is dead, and its children with it
+STOP_HOLDS: Final = timedelta(seconds=30)  # beyond the grace, for a stop that does not succeed
 FORGOTTEN: Final = timedelta(minutes=10)  # rows of dead processes are kept so long for people to see
 KEYS_KEPT: Final = timedelta(days=7)
 
@@ -52,6 +54,7 @@ def sweep_once(limit: int = LIMIT) -> SweepReport:
         "abandoned": lambda most: tasks.abandon_spent(limit=most),
         "lost workers told": wake_lapsed,
         "questions past their time": people.expire_due,
+        "chains freed from a stop": free_late_chains,
         "debts paid": paying.pay_due,
         "stops of dead drains paid": pay_stops_of_dead_drains,
         "processes forgotten": forget_processes,
@@ -88,6 +91,17 @@ def pay_stops_of_dead_drains(limit: int = LIMIT) -> int:
     orphans = due.filter(~Exists(alive), due_at__lte=Now(), after=None).order_by("due_at", "pk")
     ids = [debt.pk for debt in orphans.select_related("task__board")[:limit] if _lease_is_over(debt)]
     return sum(paying.pay(debt_id) is paying.Paid.PAID for debt_id in ids)
+
+
+def free_late_chains(limit: int = LIMIT) -> int:
+    """A withdraw's clean-up waits for the stop no longer than the drain's grace and 30 s; the stop stays owed, and
+    operators see it (spec: 05 section 4.3).
+    """
+    patience = timedelta(milliseconds=settings.DRAIN_GRACE_MS) + STOP_HOLDS
+    late = Debt.objects.filter(
+        after__kind="session_stop", after__data__cause=tasks.WITHDRAW, after__created_at__lt=Now() - patience
+    )
+    return Debt.objects.filter(pk__in=late.order_by("pk").values("pk")[:limit]).update(after=None, due_at=Now())
 
 
 def _lease_is_over(debt: Debt) -> bool:

@@ -11,11 +11,11 @@ from django.http import HttpRequest
 from django.utils.translation import gettext as _now
 from django.utils.translation import gettext_lazy as _
 
-from boards import policy
 from boards.actors import Chain
 from boards.admin.acting import Act, Answered
 from boards.admin.window import OfMySpaces, Window, operates, spaces_of
-from boards.debts import paying
+from boards.debts import operating
+from boards.debts.paying import Paid
 from boards.models import Board, Debt, Event, Process
 
 
@@ -37,22 +37,25 @@ class EventPage(Window):
 
 
 def _pay(chain: Chain, debt: Debt, _words: str) -> Answered:
-    policy.require(chain, "debts.pay")
-    if debt.payer != "any":
-        return Answered(False, _now("Only a drain can pay this: it is about a process that the drain runs."))
-    match paying.pay(debt.pk):
-        case paying.Paid.PAID:
+    match operating.pay_again(chain, debt.pk):
+        case Paid.PAID if debt.payer != "any":
+            return Answered(True, _now("Only a drain can pay this; the next one that can is asked to."))
+        case Paid.PAID:
             return Answered(True, "")
-        case paying.Paid.NOT_DUE:
+        case Paid.NOT_DUE:
             return Answered(False, _now("Another debt has to be paid first."))
-        case paying.Paid.GONE:
-            return Answered(False, _now("It is paid already, or has failed for good."))
+        case Paid.GONE:
+            return Answered(False, _now("It is paid already."))
     return Answered(False, Debt.objects.filter(pk=debt.pk).values_list("last_error", flat=True).first() or "")
+
+
+def _drop(chain: Chain, debt: Debt, _words: str) -> None:
+    operating.drop(chain, debt.pk)
 
 
 @admin.register(Debt)
 class DebtPage(Window):
-    acts = (Act("pay", _("Pay now"), _pay),)
+    acts = (Act("pay", _("Pay now"), _pay), Act("drop", _("Drop"), _drop))
     list_display = ("kind", "subject", "state", "payer", "due_at", "tries", "last_error")
     list_filter = ("state", "kind", "due_at")
     list_select_related = ("task__board__space", "run__flow__space")

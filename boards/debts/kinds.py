@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from enum import StrEnum
 
 from boards.models import Debt
 
@@ -11,6 +12,25 @@ from boards.models import Debt
 Payer = Callable[[Debt], bool]
 
 PAYERS: dict[str, Payer] = {}
+
+# Payers that run outside of a transaction and settle the debt themselves: `deliver(debt id)` answers what came of it.
+OUTSIDE: dict[str, Callable[[int], Paid]] = {}
+
+# Told in a transaction of its own, once a debt of the kind has failed for good.
+GIVEN_UP: dict[str, Callable[[Debt], None]] = {}
+
+
+class Paid(StrEnum):
+    """What came of paying a debt."""
+
+    PAID = "paid"
+    GONE = "gone"
+    FAILED = "failed"
+    NOT_DUE = "not_due"
+
+
+class Undeliverable(Exception):
+    """Raised by a payer: no later try can succeed, so the debt has failed for good now."""
 
 
 def pays(kind: str) -> Callable[[Payer], Payer]:
@@ -21,5 +41,25 @@ def pays(kind: str) -> Callable[[Payer], Payer]:
             raise AssertionError(f"Two payers for debts of kind {kind}.")
         PAYERS[kind] = payer
         return payer
+
+    return register
+
+
+def pays_outside(kind: str) -> Callable[[Callable[[int], Paid]], Callable[[int], Paid]]:
+    """Register the payer of a kind that runs code of others, which no transaction should wait for."""
+
+    def register(payer: Callable[[int], Paid]) -> Callable[[int], Paid]:
+        OUTSIDE[kind] = payer
+        return payer
+
+    return register
+
+
+def given_up(kind: str) -> Callable[[Callable[[Debt], None]], Callable[[Debt], None]]:
+    """Register what is done once a debt of a kind has failed for good."""
+
+    def register(told: Callable[[Debt], None]) -> Callable[[Debt], None]:
+        GIVEN_UP[kind] = told
+        return told
 
     return register

@@ -42,6 +42,16 @@ def owe(
     return debt
 
 
+def note_undeliverable(kind: str, unique_key: str, task: Task, words: str, data: dict[str, Any]) -> None:
+    """Leave what nobody can pay for operators to see: it has failed for good from the start."""
+    taking(Rank.DEBT)
+    state = Debt.State.UNDELIVERABLE
+    Debt.objects.get_or_create(
+        unique_key=unique_key,
+        defaults={"kind": kind, "task": task, "state": state, "tries": 1, "last_error": words, "data": data},
+    )
+
+
 def is_settling(task_key: int) -> bool:
     """Whether the last ending of a task still owes its cascade, notice or stop."""
     kinds = ["cascade", "notice", "session_stop"]

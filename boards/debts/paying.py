@@ -10,26 +10,24 @@ import logging
 import threading
 from collections import deque
 from dataclasses import dataclass
-from enum import StrEnum
 
-from django.db import connection
+from django.db import connection, transaction
+from django.db.models.functions import Now
 
-from boards.debts.kinds import PAYERS
+from boards import live_notices
+from boards.debts.kinds import GIVEN_UP, OUTSIDE, PAYERS, Paid, Undeliverable
 from boards.locks import Rank, engine_transaction, taking
 from boards.models import Debt
 from boards.stored_text import clean_text
 
+__all__ = ["Paid", "due_ids", "free", "note_failure", "pay", "pay_due", "settle"]
+
 log = logging.getLogger(__name__)
 
 MAX_DEBT_AGE_S = 24 * 3600
+PAGE = 200
+MAX_PAGES = 20  # of one `pay_due`: what fails is pushed back, so the next page is of others
 _BACKOFF_SQL = "least(300, 2 * power(2, least(tries, 10)) * (0.75 + random() / 2))"
-
-
-class Paid(StrEnum):
-    PAID = "paid"
-    GONE = "gone"
-    FAILED = "failed"
-    NOT_DUE = "not_due"
 
 
 class _AlreadyPaid(Exception):
@@ -39,6 +37,7 @@ class _AlreadyPaid(Exception):
 @dataclass(frozen=True)
 class _Settled:
     done: bool
+    outside: str = ""  # the kind, where its payer wants no transaction
     freed: tuple[int, ...] = ()
 
 
@@ -76,10 +75,12 @@ def pay(debt_id: int) -> Paid:
             return Paid.GONE
         except Exception as error:
             log.exception("Debt %s could not be paid", debt_id)
-            _note_failure(debt_id, error)
+            note_failure(debt_id, error)
             return Paid.FAILED
         if settled is None:
             return Paid.NOT_DUE
+        if settled.outside:
+            return OUTSIDE[settled.outside](debt_id)
         if settled.done:
             for next_id in settled.freed:
                 pay(next_id)
@@ -93,6 +94,8 @@ def _pay_once(debt_id: int) -> _Settled | None:
         raise _AlreadyPaid
     if debt.after_id is not None:
         return None
+    if debt.kind in OUTSIDE:
+        return _Settled(done=False, outside=debt.kind)
     if not PAYERS[debt.kind](debt):
         return _Settled(done=False)
     return settle(debt_id)
@@ -101,16 +104,22 @@ def _pay_once(debt_id: int) -> _Settled | None:
 def settle(debt_id: int) -> _Settled:
     """Mark a debt as paid in the running engine transaction: what was chained to it falls due."""
     taking(Rank.DEBT)
-    chained = Debt.objects.filter(after=debt_id)
-    freed = tuple(chained.filter(payer="any").values_list("pk", flat=True))
-    chained.update(after=None)
+    freed = free(debt_id)
     deleted, _ = Debt.objects.filter(pk=debt_id, state=Debt.State.OWED).delete()
     if not deleted:
         raise _AlreadyPaid
     return _Settled(done=True, freed=freed)
 
 
-def due_ids(payer: str = "any", limit: int = 200) -> list[int]:
+def free(debt_id: int) -> tuple[int, ...]:
+    """Make what is chained to a debt due; answers the ids of those that anyone may pay."""
+    chained = Debt.objects.filter(after=debt_id)
+    freed = tuple(chained.filter(payer="any").order_by("pk").values_list("pk", flat=True))
+    chained.update(after=None, due_at=Now())
+    return freed
+
+
+def due_ids(payer: str = "any", limit: int = PAGE) -> list[int]:
     """Ids of debts of a class that are due by the database clock, oldest due first."""
     with connection.cursor() as cursor:
         cursor.execute(
@@ -122,18 +131,43 @@ def due_ids(payer: str = "any", limit: int = 200) -> list[int]:
         return [row[0] for row in cursor.fetchall()]
 
 
-def pay_due(limit: int = 200) -> int:
-    """Pay what anyone may pay and is due; answers how many were paid."""
-    return sum(pay(debt_id) is Paid.PAID for debt_id in due_ids("any", limit))
+def pay_due(limit: int = PAGE) -> int:
+    """Pay what anyone may pay and is due, page by page; answers how many were paid.
+
+    A page full of debts that fail is followed by the next one in the same call, each debt tried once.
+    """
+    paid, tried = 0, set[int]()
+    for _ in range(MAX_PAGES):
+        page = [debt_id for debt_id in due_ids("any", limit) if debt_id not in tried]
+        paid += sum(pay(debt_id) is Paid.PAID for debt_id in page)
+        tried.update(page)
+        if len(page) < limit:
+            break
+    return paid
 
 
-def _note_failure(debt_id: int, error: Exception) -> None:
+@engine_transaction
+def note_failure(debt_id: int, error: Exception) -> None:
+    """Push a debt back, or give it up where it is too old or no later try can succeed."""
+    age = 0 if isinstance(error, Undeliverable) else MAX_DEBT_AGE_S
+    taking(Rank.DEBT)
     with connection.cursor() as cursor:
         cursor.execute(
             f"""update boards_debt set tries = tries + 1, last_error = %s,
                   due_at = statement_timestamp() + make_interval(secs => {_BACKOFF_SQL}),
-                  state = case when created_at < statement_timestamp() - make_interval(secs => %s)
+                  state = case when created_at <= statement_timestamp() - make_interval(secs => %s)
                                then 'undeliverable' else state end
-                where id = %s and state = 'owed'""",
-            [clean_text(f"{type(error).__name__}: {error}"[:2000]), MAX_DEBT_AGE_S, debt_id],
+                where id = %s and state = 'owed' returning state""",
+            [clean_text(f"{type(error).__name__}: {error}"[:2000]), age, debt_id],
         )
+        row = cursor.fetchone()
+    if row == (Debt.State.UNDELIVERABLE,):
+        debt = Debt.objects.select_related("task__board", "run__flow").get(pk=debt_id)
+        board_id = debt.task.board_id if debt.task else debt.run.flow.board_id if debt.run else None
+        live_notices.changed(board_id, task_key=debt.task_id, run_id=debt.run_id)
+        if debt.kind in GIVEN_UP:
+            transaction.on_commit(lambda: _tell_given_up(debt), robust=True)
+
+
+def _tell_given_up(debt: Debt) -> None:
+    GIVEN_UP[debt.kind](debt)

@@ -24,6 +24,7 @@ class Trigger(StrEnum):
 
     TASK_ENDED = "task_ended"  # facts: task_key, ending, had_open_hold
     HOLD_CLOSED = "hold_closed"  # facts: hold
+    TIMEOUT = "timeout"  # facts: task_key; the step's task was withdrawn
     TURN_START = "turn_start"
     MARK_COMPLETE = "mark_complete"
     MANUAL = "manual"  # facts: step
@@ -36,6 +37,7 @@ OLDER_VISIT: Final = "older_visit"
 _HANDLERS: Final[dict[Trigger, Callable[[Situation], str]]] = {
     Trigger.TASK_ENDED: turns.task_ended,
     Trigger.HOLD_CLOSED: turns.hold_closed,
+    Trigger.TIMEOUT: turns.timed_out,
     Trigger.TURN_START: turns.turn_start,
     Trigger.MARK_COMPLETE: acts.mark_complete,
     Trigger.MANUAL: acts.move,

@@ -111,6 +111,7 @@ def _dismiss(chain: Chain, hold_id: int, reason: str) -> tuple[Hold, bool]:
     hold, subject = _lock(hold_id)
     if hold.state != HoldState.OPEN:
         raise errors.AlreadyAnswered(closed_words(hold), hold=hold)
+    _refuse_ended(hold, subject)
     if hold.source not in {Hold.Source.SUSPENSION, Hold.Source.WORKER}:
         raise errors.Forbidden("Only a worker's question can be dismissed.")
     landed = _in_time(hold).update(
@@ -152,6 +153,8 @@ def expire_due(limit: int = 200) -> int:
 @engine_transaction
 def _expire_one(hold_id: int) -> bool:
     hold, subject = _lock(hold_id)
+    if isinstance(subject, Task) and subject.withdrawn:
+        return False  # its debt discards it, with the reason in words
     still_due = Hold.objects.filter(pk=hold_id, state=HoldState.OPEN, due_at__lte=Now()).exists()
     if still_due:
         _expire(hold, subject)
@@ -249,6 +252,8 @@ def _lock(hold_id: int) -> tuple[Hold, Task | FlowRun]:
 
 def _refuse_ended(hold: Hold, subject: Task | FlowRun) -> None:
     """Answering reads the subject's status in its own transaction: an ended one takes no answer."""
+    if isinstance(subject, Task) and subject.withdrawn:
+        raise errors.DueTimePassed("The due time passed; this is no longer asked.", hold=hold)
     if isinstance(subject, Task) and subject.is_ended:
         label = Status(subject.status).label
         raise errors.AlreadyAnswered(f"The task is {label}; this is no longer asked.", hold=hold)

@@ -18,7 +18,7 @@ from boards.locks import Rank, engine_transaction, taking
 from boards.models import Hold, Task, TranscriptItem, Visit
 from boards.people import decisions
 from boards.states import HoldKind, HoldState
-from boards.tasks import aftermath, cleaning, rows
+from boards.tasks import aftermath, cleaning, notices, recording, rows
 from boards.tasks.decisions import lost, owns_row
 from boards.tasks.progress import LostClaim
 from boards.tasks.types import Reason, Recorded, TaskWriteOutcome, Ticket
@@ -168,9 +168,13 @@ def suspend(claim: Ticket) -> TaskWriteOutcome:
     changes: dict[str, Any] = {"kept_open_by": "suspended", "lease_until": None}
     if row.open_holds == 0:
         changes["resume_ready_at"] = rows.NOW
+    problem = recording.add_metadata(row, "suspended", changes)
     if not rows.write(row, changes, fenced=True):
         return TaskWriteOutcome(Recorded.DECLINED, row.status, Reason.LOST_CLAIM)
+    if problem:
+        recording.note_failure(row, "suspended", problem)
     live_notices.changed(row.board_id, task_key=row.pk)
+    notices.release([row.pk])
     return TaskWriteOutcome(Recorded.RECORDED, row.status)
 
 

@@ -226,6 +226,8 @@ _KINDS: Final[Mapping[str, _Words]] = {
     "task.steered": (_said("sent a message", "message", "text"), "right", ""),
     "task.handed_back": (_said("gave it back", "text", "reason"), "undo", ""),
     "task.skipped": (_said("skipped it", "text", "reason"), "skip", "skipped"),
+    "debt.paid_again": (_said("had tried again what its ending owes", "debt"), "again", ""),
+    "debt.dropped": (_said("dropped what its ending owes", "debt"), "x", ""),
     "hold.opened": (_hold("asked", "question"), "you", "you"),
     "hold.answered": (_hold("answered", "answer", "choice", "text"), "ok", ""),
     "hold.undone": (_hold("took back the answer to"), "undo", ""),

@@ -44,7 +44,7 @@ _ICONS: Final = {group.value: group.icon for group in GROUPS}
 
 @dataclass(frozen=True, slots=True)
 class RowAct:
-    """One small button. `to`: "task" or "run" posts the verb there; "open" is a link to the row's page."""
+    """One small button. `to`: "task", "run" or "debt" posts the verb there; "open" is a link to the row's page."""
 
     verb: str
     label: str
@@ -84,6 +84,7 @@ class Row:
     step_key: str = ""
     step_name: str = ""
     hold_id: int = 0
+    debt_id: int = 0
     hold_kind: str = ""
     options: Any = None
     whose: str = ""

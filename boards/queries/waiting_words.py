@@ -146,8 +146,17 @@ def debt_row(it: Mapping[str, Any]) -> Row:
         task_id=it["task__public_id"] or "",
         flow_key=it["run__flow__key"] or "",
         run_number=it["run__number"] or 0,
-        acts=(_OPEN,),
+        debt_id=it["pk"],
+        acts=_debt_acts(it["kind"]) if it["state"] == "undeliverable" else (_OPEN,),
     )
+
+
+def _debt_acts(kind: str) -> tuple[RowAct, ...]:
+    """What failed for good can be tried again or dropped; a stop is never dropped."""
+    retry, drop = RowAct("retry", _("Try again"), "debt"), RowAct("drop", _("Drop"), "debt", True)
+    if kind == "record_ending":
+        return (RowAct("drop", _("Mark as seen"), "debt"), RowAct("", _("Open"), "open", True))
+    return (retry, _OPEN) if kind == "session_stop" else (retry, drop, RowAct("", _("Open"), "open", True))
 
 
 _OPEN: Final = RowAct("", "", "open")
@@ -213,6 +222,9 @@ def _debt_title(kind: str, subject: str) -> str:
         "notice": _("How “%(subject)s” ended could not be told"),
         "resume": _("“%(subject)s” could not be taken up again"),
         "flow_advance": _("“%(subject)s” could not move the run on"),
+        "children_cancel": _("The tasks that “%(subject)s” filed could not be cancelled"),
+        "holds_discard": _("What “%(subject)s” still asks could not be discarded"),
+        "record_ending": _("How “%(subject)s” ended could not be taken down by the board's own code"),
         "cascade": _("What depends on “%(subject)s” could not be settled"),
     }
     return words.get(kind, _("“%(subject)s” still owes: %(kind)s")) % {

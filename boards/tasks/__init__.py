@@ -5,6 +5,7 @@ chain first, answers a typed result, and raises a `boards.errors.Refusal` for wh
 """
 
 from boards.tasks import cascade as _payers  # registers its debts
+from boards.tasks.aftermath import WITHDRAW
 from boards.tasks.claims import (
     abandon_spent,
     claim,
@@ -32,7 +33,9 @@ from boards.tasks.edits import (
 )
 from boards.tasks.endings import Settlement, settle_many
 from boards.tasks.filing import file_task, file_tasks
+from boards.tasks.leases import keep_lease
 from boards.tasks.moving import cancelled_by, hold, release, retry, set_paused, start_anyway
+from boards.tasks.notices import Deferred, Notice, Taken, defer, on_task_settled
 from boards.tasks.progress import (
     Line,
     LostClaim,
@@ -44,7 +47,9 @@ from boards.tasks.progress import (
     recorded_steps,
     report_progress,
 )
-from boards.tasks.reading import dependency_outputs, get_task, list_tasks
+from boards.tasks.reading import dependency_outputs, list_tasks
+from boards.tasks.recording import EndingSeen, record_ending, record_spend, spend_of, spend_view
+from boards.tasks.telling import clear_notice, resend_now, take_owed_notice
 from boards.tasks.types import (
     Claimed,
     Filing,
@@ -67,20 +72,27 @@ from boards.tasks.verbs import (
     send_back,
     skip,
     stopping,
+    withdraw,
 )
+from boards.tasks.waiting import get_task
 
 __all__ = [
     "TASK_FIELD_RULES",
+    "WITHDRAW",
     "Claimed",
+    "Deferred",
+    "EndingSeen",
     "Filing",
     "HoldFiling",
     "Line",
     "LostClaim",
+    "Notice",
     "Options",
     "Reason",
     "Recorded",
     "RunLink",
     "Settlement",
+    "Taken",
     "TaskWriteOutcome",
     "Ticket",
     "Wanted",
@@ -95,8 +107,10 @@ __all__ = [
     "cancelled_by",
     "claim",
     "claim_for_person",
+    "clear_notice",
     "complete",
     "current_claim",
+    "defer",
     "dependency_outputs",
     "did_write_land",
     "end_for_good",
@@ -107,21 +121,26 @@ __all__ = [
     "hand_back",
     "has_started",
     "hold",
+    "keep_lease",
     "link_run",
     "link_runs",
     "list_tasks",
     "locked_fields",
     "mint",
+    "on_task_settled",
     "owns",
     "patch_metadata",
     "person_ticket",
     "reclaim",
+    "record_ending",
+    "record_spend",
     "record_step",
     "recorded_steps",
     "release",
     "remove_label",
     "renew_leases",
     "report_progress",
+    "resend_now",
     "retry",
     "send_back",
     "set_assignee",
@@ -129,8 +148,12 @@ __all__ = [
     "set_priority",
     "settle_many",
     "skip",
+    "spend_of",
+    "spend_view",
     "start_anyway",
     "steer",
     "stopping",
+    "take_owed_notice",
     "update_task",
+    "withdraw",
 ]

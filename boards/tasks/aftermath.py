@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
 
 from django.db import connection
 from django.db.models import DateTimeField, ExpressionWrapper, F, QuerySet
@@ -13,11 +14,15 @@ from boards.actors import Chain
 from boards.debts import owing
 from boards.event_log import Entry, record_all
 from boards.locks import Rank, taking
-from boards.models import Hold, Task, TaskDep, Visit
+from boards.models import Debt, Hold, Task, TaskDep, Visit
 from boards.states import TERMINAL, HoldState, Status, Verb
+from boards.tasks import notices
 
 if TYPE_CHECKING:
     from boards.tasks.endings import Ended
+
+WITHDRAW: Final = "withdraw"  # the cause of a withdraw and of all that follows from it
+WITHDRAWN_WORDS: Final = "The due time passed."
 
 
 def count_down(completed: Sequence[int]) -> None:
@@ -40,9 +45,30 @@ def count_down(completed: Sequence[int]) -> None:
 
 
 def discard_holds(ended: Sequence[Ended]) -> None:
-    """Close what an ended task still asks; a late answer is told so (spec: 04 section 2.6)."""
+    """Close what an ended task still asks; a late answer is told so (spec: 04 section 2.6).
+
+    A withdrawn task's holds wait for their debt, behind the stop; the withdraw itself refuses answers from now on.
+    """
+    asking = {
+        e.task.pk: Reason(e.settlement.chain, e.settlement.text or "The task ended.", e.settlement.cause)
+        for e in ended
+        if e.task.status in TERMINAL and e.task.open_holds and not _is_withdrawn(e)
+    }
+    close_holds(asking)
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why holds are discarded, and by whom."""
+
+    chain: Chain
+    words: str
+    cause: str = ""
+
+
+def close_holds(asking: Mapping[int, Reason]) -> None:
+    """Discard the open holds of these tasks, by key; the caller holds the tasks' locks."""
     taking(Rank.HOLD)
-    asking = {e.task.pk: e for e in ended if e.task.status in TERMINAL and e.task.open_holds}
     if not asking:
         return
     closed = list(Hold.objects.filter(task__in=asking, state=HoldState.OPEN).select_for_update().order_by("pk"))
@@ -51,19 +77,20 @@ def discard_holds(ended: Sequence[Ended]) -> None:
         Hold.objects.filter(pk=hold.pk, state=HoldState.OPEN).update(
             state=HoldState.DISCARDED,
             answered_at=Now(),
-            answered_by_name=because[hold.pk].settlement.chain.name,
-            closed_reason=because[hold.pk].settlement.text or "The task ended.",
+            answered_by_name=because[hold.pk].chain.name,
+            closed_reason=because[hold.pk].words,
             revision=F("revision") + 1,
         )
     Task.objects.filter(pk__in=asking).update(open_holds=0)
+    visits = dict(Task.objects.filter(pk__in=asking, visit__isnull=False).values_list("pk", "visit__run_id"))
     record_all(
         Entry(
             "hold.discarded",
-            because[hold.pk].settlement.chain,
+            because[hold.pk].chain,
             board_id=hold.board_id,
             task_key=hold.task_id,
-            run_id=run_of(because[hold.pk].task),
-            cause=because[hold.pk].settlement.cause,
+            run_id=visits.get(hold.task_id or 0),
+            cause=because[hold.pk].cause,
             attempt=hold.attempt,
             data={"hold": hold.pk, "prompt": hold.prompt[:500]},
         )
@@ -108,43 +135,99 @@ def ask_again(chain: Chain, task: Task) -> None:
 
 def owe(one: Ended) -> None:
     """The debts of one ending. A row that went back to pending owes nothing but the stop of its old worker."""
-    task, settlement = one.task, one.settlement
     stop = _owe_stop(one)
-    if task.status not in TERMINAL:
+    if one.task.status not in TERMINAL:
         return
-    ending = f"{task.pk}:{task.attempts}:{task.revision}"
-    of_turn = task.visit_id is not None and settlement.cause == "user_cancel"
-    if task.status != Status.COMPLETED and not of_turn and TaskDep.objects.filter(dependency=task.pk).exists():
-        owing.owe(
-            "cascade",
-            f"cascade:{ending}",
-            task=task,
-            data={
-                "incarnation": str(task.incarnation_id),
-                "attempt": task.attempts,
-                "status": task.status,
-                "reason": settlement.text if settlement.via == "cascade" else _reason(task),
-            },
-        )
-    if settlement.cancel_filed:
-        owing.owe("children_cancel", f"children_cancel:{ending}", task=task, data={"cause": settlement.cause})
+    told = notices.is_owed_by(one)
+    if _is_withdrawn(one):
+        _owe_withdraw(one, stop)
+        cascade = None
+    else:
+        _owe_resume(one)
+        cascade = _owe_cascade(one, told)
+    if told:
+        notices.owe(one, cascade)
+    if _is_withdrawn(one):
+        return
+    if one.settlement.cancel_filed:
+        _owe_children(one)
+    if one.task.visit_id is not None:
+        of_turn = one.settlement.cause == "user_cancel"
+        _owe_advance(one, "task_ended", after=stop if of_turn else None)
+
+
+def _is_withdrawn(one: Ended) -> bool:
+    return one.settlement.verb is Verb.FLOW_DEADLINE
+
+
+def _ending(one: Ended) -> str:
+    return f"{one.task.pk}:{one.task.attempts}:{one.task.revision}"
+
+
+def _owe_withdraw(one: Ended, stop: Debt | None) -> None:
+    """A withdraw never cascades. Its clean-up is a chain, each link due when the one before is paid: the stop, what
+    was held for a yes, then the step's failure (spec: 05 section 4.3). The right of its worker ended with the write
+    itself: the ticket names a grant that the row has no more.
+    """
+    task = one.task
+    if Task.objects.filter(filed_by_task=task.pk).exclude(status__in=sorted(TERMINAL)).exists():
+        _owe_children(one)
+    after = stop
+    if task.open_holds:
+        key = f"holds_discard:{_ending(one)}"
+        after = owing.owe("holds_discard", key, task=task, after=after, data={"reason": one.settlement.text})
     if task.visit_id is not None:
-        data: dict[str, Any] = {
-            "visit": task.visit_id,
-            "trigger": "task_ended",
-            "task_key": task.pk,
-            "ending": str(task.status),
-            "cause": settlement.cause or settlement.via,
-            "had_open_hold": task.open_holds > 0,
-        }
-        owing.owe(
-            "flow_advance",
-            f"flow_advance:{ending}",
-            task=task,
-            run=run_of(task),
-            after=stop if of_turn else None,
-            data=data,
-        )
+        _owe_advance(one, "timeout", after=after)
+
+
+def _owe_resume(one: Ended) -> None:
+    """A run that was suspended is taken up once more, to be told that it is cancelled (spec: 04 section 2.6).
+
+    Only a drain can, so it is owed only where a drain ran it.
+    """
+    task = one.task
+    if not one.was_suspended or task.status != Status.CANCELLED or not (one.claimed_by or {}).get("drain"):
+        return
+    data = {"attempt": task.attempts, "grant_no": task.grant_no}
+    owing.owe("resume", f"resume:{task.pk}:{task.attempts}:{task.grant_no}", task=task, payer="drain", data=data)
+
+
+def _owe_cascade(one: Ended, told: bool) -> Debt | None:
+    """`told`: the filer hears of this ending, so it is told of the dependents with it and not by each of them."""
+    task, settlement = one.task, one.settlement
+    of_turn = task.visit_id is not None and settlement.cause == "user_cancel"
+    if task.status == Status.COMPLETED or of_turn or not TaskDep.objects.filter(dependency=task.pk).exists():
+        return None
+    sessions = settlement.told | ({str(task.filer_id)} if told else set())
+    return owing.owe(
+        "cascade",
+        f"cascade:{_ending(one)}",
+        task=task,
+        data={
+            "incarnation": str(task.incarnation_id),
+            "attempt": task.attempts,
+            "status": task.status,
+            "reason": settlement.text if settlement.via == "cascade" else _reason(task),
+            "told": sorted(sessions),
+        },
+    )
+
+
+def _owe_children(one: Ended) -> None:
+    owing.owe("children_cancel", f"children_cancel:{_ending(one)}", task=one.task, data={"cause": one.settlement.cause})
+
+
+def _owe_advance(one: Ended, trigger: str, after: Debt | None) -> None:
+    task, settlement = one.task, one.settlement
+    data: dict[str, Any] = {
+        "visit": task.visit_id,
+        "trigger": trigger,
+        "task_key": task.pk,
+        "ending": str(task.status),
+        "cause": settlement.cause or settlement.via,
+        "had_open_hold": task.open_holds > 0,
+    }
+    owing.owe("flow_advance", f"flow_advance:{_ending(one)}", task=task, run=run_of(task), after=after, data=data)
 
 
 def _reason(task: Task) -> str:
@@ -152,7 +235,7 @@ def _reason(task: Task) -> str:
     return f"“{task.label}” {'failed' if task.status == Status.ERRORED else 'was skipped'}."
 
 
-def _owe_stop(one: Ended) -> Any:
+def _owe_stop(one: Ended) -> Debt | None:
     """A drain that still runs the row stops its worker; a suspended run has no process to stop."""
     drain = (one.claimed_by or {}).get("drain")
     by_itself = one.settlement.options.claim is not None or one.settlement.verb is Verb.ABANDON

@@ -10,6 +10,7 @@ from boards.debts.kinds import pays
 from boards.models import Debt, Task, TaskDep
 from boards.states import TERMINAL, Status, Verb
 from boards.tasks import rows
+from boards.tasks.aftermath import WITHDRAW, Reason, close_holds
 from boards.tasks.decisions import Options
 from boards.tasks.endings import Settlement, settle_many
 
@@ -52,6 +53,7 @@ def cascade(debt: Debt) -> bool:
                 via="cascade",
                 cause="cascade",
                 metadata=marks,
+                told=frozenset(debt.data.get("told", ())),
             )
             for key in keys
             if key in waiting and locked[key].status in {Status.PENDING, Status.HELD}
@@ -82,7 +84,8 @@ def children_cancel(debt: Debt) -> bool:
         .values_list("pk", flat=True)[:PER_TRANSACTION]
     )
     chain = service("sweeper", parent.board.space_id)
-    reason = f"“{parent.label}”, which filed this, was cancelled."
+    ended = "was withdrawn, since its due time passed" if parent.withdrawn else "was cancelled"
+    reason = f"“{parent.label}”, which filed this, {ended}."
     cause = debt.data.get("cause", "")
     settle_many(
         [
@@ -100,6 +103,25 @@ def children_cancel(debt: Debt) -> bool:
         ]
     )
     return len(keys) < PER_TRANSACTION
+
+
+@pays("holds_discard")
+def holds_discard(debt: Debt) -> bool:
+    """Discard what a withdrawn task still asks, with the reason in words."""
+    task = debt.task
+    if task is None:
+        return True
+    row, _ = rows.lock_one(task)
+    if row.withdrawn and row.open_holds:
+        chain = service("flows", row.board.space_id)
+        close_holds({row.pk: Reason(chain, debt.data["reason"], WITHDRAW)})
+    return True
+
+
+@pays("resume")
+def resume(debt: Debt) -> bool:
+    """Paid by the drain that took the cancelled run up once more, when that is over. There is nothing to write."""
+    return True
 
 
 @pays("session_stop")

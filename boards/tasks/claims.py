@@ -122,6 +122,7 @@ class _Room:
         live = Task.objects.filter(
             board__in={e.board_id for e in capped},
             lease_until__gt=Now(),
+            claimed_by__parked__isnull=True,  # a parked turn gives its slot back
             assignee__in={e.name for e in capped},
         )
         running = Counter(live.values_list("board_id", "assignee"))

@@ -97,8 +97,8 @@ def decline(task: Task, verb: Verb, options: Options, now: datetime) -> TaskWrit
         if _is_repeat(verb, status) and not options.if_allowed and verb is not Verb.CANCEL and ticket is None:
             return TaskWriteOutcome(Recorded.UNCHANGED, status)
         if softened:
-            return _declined(task, Reason.TERMINAL, f"The task is {status.label} already.")
-        raise IllegalTaskTransition(task.public_id, status, _target(verb))
+            return _declined(task, Reason.TERMINAL, _ended_words(task) or f"The task is {status.label} already.")
+        raise IllegalTaskTransition(task.public_id, status, _target(verb), _ended_words(task))
     if ticket is not None and not names_row(ticket, task):
         return _declined(task, Reason.NOT_MY_TASK, "This claim is for another task.")
     if not allowed:
@@ -114,6 +114,10 @@ def decline(task: Task, verb: Verb, options: Options, now: datetime) -> TaskWrit
     if (options.if_lapsed and not lapsed(task, now)) or (options.if_spent and not is_spent(task, now)):
         return _declined(task, Reason.LOST_CLAIM, "Its worker still renews the lease.")
     return None
+
+
+def _ended_words(task: Task) -> str:
+    return "The due time passed, so the task was withdrawn. File it again as a new task." if task.withdrawn else ""
 
 
 def _is_repeat(verb: Verb, status: Status) -> bool:

@@ -13,6 +13,7 @@ import random
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Any
 
 from django.db import connection
@@ -23,7 +24,7 @@ from boards.event_log import Entry, record_all
 from boards.locks import Rank, engine_transaction, taking
 from boards.models import Attempt, Board, Task
 from boards.states import Status, Verb
-from boards.tasks import aftermath, budgets, decisions, rows
+from boards.tasks import aftermath, budgets, decisions, notices, recording, rows
 from boards.tasks.cleaning import report_json, report_line
 from boards.tasks.decisions import Options
 from boards.tasks.types import Reason, Recorded, TaskWriteOutcome
@@ -55,6 +56,8 @@ class Settlement:
     cancel_filed: bool = False
     receipt: str = ""
     metadata: dict[str, Any] = field(default_factory=dict)
+    told: frozenset[str] = frozenset()  # sessions that hear of it by the ending that cascaded here
+    due_at: datetime | None = None  # the due time that passed, of a withdraw
 
 
 @dataclass(slots=True)
@@ -89,6 +92,10 @@ def settle_many(settlements: Sequence[Settlement]) -> list[TaskWriteOutcome]:
     aftermath.discard_holds(ended)
     for one in ended:
         aftermath.owe(one)
+    for plan in planned:
+        if isinstance(plan, _Plan) and plan.unrecorded and plan.ended.task.pk in landed:
+            recording.note_failure(plan.ended.task, *plan.unrecorded)
+    notices.release(one.task.pk for one in ended if one.ending)
     record_all(_event(one) for one in ended)
     return outcomes
 
@@ -133,6 +140,7 @@ class _Budget:
 class _Plan:
     write: rows.Write
     ended: Ended
+    unrecorded: tuple[str, str] | None = None  # the ending that the board's own code did not take down, and why
 
 
 def _plan_all(
@@ -158,13 +166,15 @@ def _plan(settlement: Settlement, locked: rows.Locked, budget: _Budget) -> _Plan
     refusal = refusal or _still_asking(settlement, task)
     if refusal is not None:
         return refusal
-    changes, ending = _changes(settlement, task, budget)
+    changes, ending = _changes(settlement, task, budget, locked.now)
+    name = recording.ending_name(settlement.verb, changes["status"])
+    problem = recording.add_metadata(task, name, changes)
     write = rows.Write(task, changes, settlement.options.claim is not None, settlement.receipt)
     ending = ending if task.status == Status.IN_PROGRESS else ""
-    suspended = decisions.suspended(task)
-    return _Plan(
-        write, Ended(settlement, task, task.status, ending, task.claimed_by, task.lease_duration_ms, suspended)
+    seen = Ended(
+        settlement, task, task.status, ending, task.claimed_by, task.lease_duration_ms, decisions.suspended(task)
     )
+    return _Plan(write, seen, (name, problem) if problem else None)
 
 
 def _repeat(before: _Plan, settlement: Settlement, locked: rows.Locked) -> TaskWriteOutcome:
@@ -196,7 +206,7 @@ def _outcome(plan: _Plan | TaskWriteOutcome, landed: set[int]) -> TaskWriteOutco
     return TaskWriteOutcome(Recorded.DECLINED, plan.ended.was, Reason.LOST_CLAIM, "The lease ran out.")
 
 
-def _changes(settlement: Settlement, task: Task, budget: _Budget) -> tuple[dict[str, Any], str]:
+def _changes(settlement: Settlement, task: Task, budget: _Budget, now: datetime) -> tuple[dict[str, Any], str]:
     """The named fields that this ending writes, and how the open attempt ended."""
     text = settlement.text
     match settlement.verb:
@@ -216,13 +226,11 @@ def _changes(settlement: Settlement, task: Task, budget: _Budget) -> tuple[dict[
             error = f"Task {task.public_id} lost its worker {task.abandonments + 1} times and is not handed out again."
             return _errored(task, error), Attempt.Ending.ABANDONED
         case Verb.CANCEL | Verb.SKIP:
-            changes = {**_CLEARED, "status": Status.CANCELLED, "completed_at": rows.NOW, "error": text}
             metadata = {**task.metadata, **settlement.metadata}
-            return {
-                **changes,
-                "cancelled_via": settlement.via,
-                "metadata": metadata,
-            }, Attempt.Ending.CANCELLED
+            return {**_cancelled(settlement, text), "metadata": metadata}, Attempt.Ending.CANCELLED
+        case Verb.FLOW_DEADLINE:
+            withdrawn = {"reason": "timeout", "at": now.isoformat()}
+            return {**_cancelled(settlement, text), "withdrawn": withdrawn}, Attempt.Ending.WITHDRAWN
     raise AssertionError(f"{settlement.verb} ends nothing.")
 
 
@@ -254,6 +262,11 @@ def _fail(settlement: Settlement, task: Task, error: str, budget: _Budget) -> tu
     wait = _backoff(task.board.retry_backoff_ms, ledger["granted"])
     changes |= {"failures": task.failures + 1, "not_before": rows.Clock(wait) if wait else None}
     return changes, Attempt.Ending.FAILED
+
+
+def _cancelled(settlement: Settlement, reason: str) -> dict[str, Any]:
+    changes = {**_CLEARED, "status": Status.CANCELLED, "completed_at": rows.NOW, "error": reason}
+    return {**changes, "cancelled_via": settlement.via}
 
 
 def _errored(task: Task, error: str) -> dict[str, Any]:
@@ -316,6 +329,7 @@ _EVENT_KINDS = {
     Verb.RECLAIM: "task.reclaimed",
     Verb.CANCEL: "task.cancelled",
     Verb.SKIP: "task.skipped",
+    Verb.FLOW_DEADLINE: "task.withdrawn",
     Verb.ACCEPT: "task.checked",
     Verb.SEND_BACK: "task.checked",
 }
@@ -330,6 +344,8 @@ def _event(one: Ended) -> Entry:
         data["will_retry"] = True
     if settlement.verb is Verb.ABANDON:
         data["text"] = task.error
+    if settlement.due_at is not None:
+        data["due_at"] = settlement.due_at.isoformat()
     kind = _EVENT_KINDS.get(settlement.verb, "task.completed")
     if settlement.verb is Verb.COMPLETE and task.status == Status.NEEDS_CHECK:
         kind = "task.handed_in"

@@ -22,6 +22,7 @@ from boards.locks import Rank, engine_transaction, sorted_keys, taking
 from boards.models import Board, Hold, IdempotencyKey, Session, Task, TaskDep, Visit
 from boards.states import LIVE, HoldKind, Status
 from boards.tasks import budgets, cleaning
+from boards.tasks.current import current_claim
 from boards.tasks.types import Filing, HoldFiling
 
 MAX_BATCH = 1_000
@@ -77,6 +78,7 @@ def _file(chain: Chain, board: Board, filings: Sequence[Filing], context: Contex
     if not 1 <= len(filings) <= MAX_BATCH:
         raise errors.InvalidInput(f"File 1 to {MAX_BATCH:,} tasks at once.")
     key = cleaning.checked_text(context.idempotency_key, "idempotency_key", cleaning.MAX_KEY)
+    context = _turn_of(chain, context)
     checked = [_checked(filing, board) for filing in filings]
     given = [replace(each, checker=filing.checker) for each, filing in zip(checked, filings, strict=True)]
     return _write(chain, board, checked, replace(context, idempotency_key=key), _digest(board, given))
@@ -202,6 +204,15 @@ def _check_parent(chain: Chain, context: Context) -> None:
         raise errors.TaskNotFound
     if parent.status == Status.CANCELLED:
         raise errors.ParentCancelled
+
+
+def _turn_of(chain: Chain, context: Context) -> Context:
+    """A filing from a turn that works a task says which task, unless a flow's step or the caller has said so."""
+    claim = current_claim()
+    if claim is None or context.filed_by_task is not None or context.visit is not None:
+        return context
+    parent = Task.objects.filter(pk=claim.task_key, board__space=chain.space_id).first()
+    return replace(context, filed_by_task=parent) if parent else context
 
 
 def _check_not_open(board: Board, filings: Sequence[Filing], context: Context) -> None:

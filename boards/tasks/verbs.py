@@ -6,6 +6,7 @@ option softens it. `cancel` is always advisory.
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 from boards import errors, policy
@@ -15,6 +16,7 @@ from boards.locks import engine_transaction
 from boards.models import Attempt, Task
 from boards.states import Status, Verb
 from boards.tasks import rows
+from boards.tasks.aftermath import WITHDRAW, WITHDRAWN_WORDS
 from boards.tasks.cleaning import MAX_REASON, checked_text, required_text
 from boards.tasks.decisions import Options
 from boards.tasks.endings import Settlement, settle
@@ -95,6 +97,30 @@ def skip(chain: Chain, task: Task | int, reason: str) -> TaskWriteOutcome:
     if chain.acting.kind != "person":
         raise errors.Forbidden("Only a person may skip a task.")
     return settle(Settlement(Verb.SKIP, chain, row.pk, text=required_text(reason, "reason", MAX_REASON), via="person"))
+
+
+def withdraw(
+    chain: Chain, task: Task | int, *, due_at: datetime | None = None, if_allowed: bool = False
+) -> TaskWriteOutcome:
+    """The Flows service ends a task whose step's due time passed, in one write that nothing reopens.
+
+    `due_at` is the true due time, for the event. Refused to every other chain: `tasks.withdraw` is in the Flows
+    manifest and in no role, and the acting hop decides. A completed task raises IllegalTaskTransition, or declines
+    with `if_allowed`: whichever of the two came first has won (spec: 01 "Withdraw", 05 section 4).
+    """
+    row = _visible(chain, task, "tasks.withdraw")
+    return settle(
+        Settlement(
+            Verb.FLOW_DEADLINE,
+            chain,
+            row.pk,
+            Options(if_allowed=if_allowed),
+            text=WITHDRAWN_WORDS,
+            via="flow",
+            cause=WITHDRAW,
+            due_at=due_at,
+        )
+    )
 
 
 def reclaim(chain: Chain, task: Task | int) -> TaskWriteOutcome:

@@ -2,7 +2,7 @@
 
 from django.urls import URLPattern, path
 
-from boards.web import files, flows, holds, needs_you, runs
+from boards.web import debts, files, flows, holds, needs_you, runs
 
 urlpatterns: list[URLPattern] = [
     path("needs-you/", needs_you.needs_you, name="needs_you"),
@@ -11,6 +11,7 @@ urlpatterns: list[URLPattern] = [
     path("holds/<int:hold_id>/", holds.hold, name="hold"),
     path("holds/<int:hold_id>/answer", holds.answer_hold, name="answer_hold"),
     path("holds/<int:hold_id>/dismiss", holds.dismiss_hold, name="dismiss_hold"),
+    path("debts/<int:debt_id>/<slug:verb>", debts.debt_act, name="debt_act"),
     path("f/", flows.flows, name="flows"),
     path("f/<slug:key>/", flows.flow, name="flow"),
     path("f/<slug:key>/runs", flows.flow_runs, name="flow_runs"),

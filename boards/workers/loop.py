@@ -28,6 +28,7 @@ from boards.workers.adapters import Adapter
 from boards.workers.databases import AWAY, let_go
 from boards.workers.options import DrainEnd, DrainOptions, default_adapters
 from boards.workers.processes import Presence
+from boards.workers.resumes import Resumes
 from boards.workers.serving import Roster
 from boards.workers.settling import Settled
 from boards.workers.shutdown import Shutdown
@@ -59,11 +60,12 @@ class Drain:
         self._roster = Roster(adapters, options.boards, options.until_idle, self.presence.id)
         self._work = Work(adapters, self._inbox, self.presence.host, self._beat)
         self._stops = Stops(self.presence.id)
+        self._resumes = Resumes(self.presence.id)
         self._shutdown = Shutdown(options.grace_s)
         self._listener: Listener | None = None
         self._dirty: set[int] = set()  # boards on which something may be claimable
         self._look_everywhere = True
-        self._owes = True  # whether a stop may be owed
+        self._owes = True  # whether a stop or a resume may be owed
         self._claims: Counter[tuple[int, str]] = Counter()
         self._claimed_once = False
         self._failed = False
@@ -98,7 +100,7 @@ class Drain:
         if self._claims_in_doubt:
             self._work.hand_back_unknown(str(self.presence.id))
             self._claims_in_doubt = False
-        did = [self._settle(), self._pay_stops(), self._claim(), self._start()]
+        did = [self._settle(), self._pay_debts(), self._claim(), self._start()]
         return any(did)
 
     def _look_around(self) -> None:
@@ -114,16 +116,28 @@ class Drain:
         for one in settled:
             self._dirty.add(one.run.task.board_id)
             self._failed = self._failed or _fails_pass(one)
-        self._owes = self._owes or bool(settled and self._stops.waiting)
+        self._owes = self._owes or bool(settled and (self._stops.waiting or self._resumes.taken))
         self._say_all([words.ended(one) for one in settled], "ended")
         return bool(settled)
 
-    def _pay_stops(self) -> bool:
+    def _pay_debts(self) -> bool:
+        """Stop what was cancelled while it worked, and tell what was cancelled while it was suspended."""
         if not self._owes:
             return False
-        paid = self._stops.look(self._work.running)
+        running = self._work.running
+        did = [self._stops.look(running), self._resumes.look(running), self._tell_cancelled()]
         self._owes = False
-        return paid
+        return any(did)
+
+    def _tell_cancelled(self) -> bool:
+        running = self._work.running
+        room = self.options.concurrency - len(running)
+        if self._shutdown.asked or room < 1:
+            return False
+        runs = self._resumes.take(self._roster.boards, self._roster.entry_for, room, running)
+        for run in runs:
+            self._work.tell(run)
+        return bool(runs)
 
     def _claim(self) -> bool:
         free = self.options.concurrency - len(self._work.running)

@@ -41,6 +41,7 @@ class DatabasePort:
         session_id: UUID | None,
         holds: Sequence[Hold] = (),
         steers_seen: int = 0,
+        cancelled: bool = False,
     ) -> None:
         self.ticket, self.chain, self.who, self.session_id = ticket, chain, who, session_id
         self.open_asks: set[int] = set()
@@ -49,6 +50,7 @@ class DatabasePort:
         self._replay = Replay.of(holds, ticket.attempt)
         self._steers_seen = steers_seen
         self._steps: dict[str, Any] | None = None
+        self._cancelled = cancelled  # nothing is recorded of what it does; it may still clean up
         self._over = False
         self._lock = threading.Lock()
 
@@ -105,6 +107,9 @@ class DatabasePort:
     def record_step(self, name: str, result: Any) -> Any:
         if words := plain_json.problem(result, f"step {name}"):
             raise ValueError(words)
+        if self._cancelled:
+            self._steps = {**(self._steps or {}), name: result}
+            return result
         stored = self._calmly(lambda: tasks.record_step(self.ticket, name, result))
         if self._steps is not None:
             self._steps[name] = stored

@@ -51,6 +51,7 @@ class Run:
     request_id: str = field(default_factory=lambda: uuid4().hex)
     told: bool = False  # the detail of its failure is in the transcript
     told_silence: bool = False
+    cancelled: bool = False  # it is only told that it was cancelled; it holds no claim
     doubtful: bool = False  # a settling write raised on its way out, so it may have landed
 
     @property
@@ -110,7 +111,7 @@ class Runner:
         for run in runs:
             key = run.ticket.task_key
             run.new_session = key not in known
-            run.session_id = known.get(key) or uuid4()
+            run.session_id = known.get(key) or (None if run.cancelled else uuid4())
             run.port = DatabasePort(
                 run.ticket,
                 run.chain,
@@ -119,6 +120,7 @@ class Runner:
                 session_id=run.session_id,
                 holds=holds.get(key, ()),
                 steers_seen=len(run.task.steers),
+                cancelled=run.cancelled,
             )
             facts = _facts(run, outputs.get(key, {}), holds.get(key, ()))
             config = run.entry.config if run.entry else {}
@@ -129,7 +131,7 @@ class Runner:
         """Link the runs and start their workers. What cannot be started ends as a failure, with a sentence."""
         linked = _link(runs, self._host)
         for run in runs:
-            if run.name in linked or _is_linked(run):
+            if run.cancelled or run.name in linked or _is_linked(run):
                 self._start_worker(run)
             else:
                 run.stop("lost")
@@ -158,10 +160,12 @@ class Runner:
 @engine_transaction
 def _link(runs: Sequence[Run], host: str) -> set[tuple[int, int]]:
     """Sessions, run links and the first transcript lines of a batch, in one transaction; answers who may start."""
-    _make_sessions([run for run in runs if run.new_session])
-    outcomes = tasks.link_runs([RunLink(run.chain, run.ticket, run.session_id, run.request_id) for run in runs])
-    linked = [run for run, outcome in zip(runs, outcomes, strict=True) if outcome.landed]
+    claimed = [run for run in runs if not run.cancelled]
+    _make_sessions([run for run in claimed if run.new_session])
+    outcomes = tasks.link_runs([RunLink(run.chain, run.ticket, run.session_id, run.request_id) for run in claimed])
+    linked = [run for run, outcome in zip(claimed, outcomes, strict=True) if outcome.landed]
     tasks.add_transcript_lines([_first_line(run, host) for run in linked], announce=False)  # the link is
+    tasks.add_transcript_lines([_first_line(run, host) for run in runs if run.cancelled])
     return {run.name for run in linked}
 
 
@@ -181,7 +185,9 @@ def _refusal(run: Run) -> str:
 def _first_line(run: Run, host: str) -> Line:
     number, task = run.ticket.attempt, run.task
     text = f"Attempt {number} started on {host}."
-    if run.claimed.resumed:
+    if run.cancelled:
+        text = f"Attempt {number} is told that it was cancelled, on {host}. Nothing it reports counts."
+    elif run.claimed.resumed:
         text = f"Attempt {number} goes on with the answer, on {host}."
     elif number > 1 and task.feedback:
         text = f"Attempt {number} started on {host}. It was told: {task.feedback[:2000]}"

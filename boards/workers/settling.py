@@ -71,6 +71,8 @@ def _wish(run: Run) -> Settlement | Other:
 
 def settlement_of(run: Run) -> Settlement | Other:
     """What this ending asks for (spec: 04 section 1.5: who asked and left owes no result)."""
+    if run.cancelled:
+        return Other.NOTHING
     match run.ending:
         case Asked():
             return Other.SUSPEND

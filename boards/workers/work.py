@@ -67,6 +67,11 @@ class Work:
         self._renewals.keep(run.name, run.ticket, span, lost)
         self._to_start.append(run)
 
+    def tell(self, run: Run) -> None:
+        """Have a run started that was cancelled while it was suspended; it has no lease to keep."""
+        self._running[run.name] = run
+        self._to_start.append(run)
+
     def start(self) -> list[Run]:
         """Start what was taken; one that cannot be started has ended with a sentence."""
         batch = list(self._to_start)
@@ -128,7 +133,7 @@ class Work:
         """Say on the tasks of async workers when one of them holds up the loop; their leases are kept all the same."""
         silent_s = max((a.silent_for() for a in self._adapters.values() if isinstance(a, PythonAdapter)), default=0.0)
         for run in self._running.values():
-            shares = run.handle is not None and run.handle.shares_loop
+            shares = not run.cancelled and run.handle is not None and run.handle.shares_loop
             if shares and silent_s * 3000 < (run.task.lease_duration_ms or 0):
                 run.told_silence = False
             elif shares and not run.told_silence and run.port is not None:

@@ -9,7 +9,8 @@ from django.test import Client
 from django.urls import reverse
 
 from boards import tasks
-from boards.models import Event, Role, Task
+from boards.debts import owing
+from boards.models import Debt, Event, Role, Task
 from tests.admin.conftest import Cast
 from tests.cast import chain_of, claimed, filed, fresh
 
@@ -130,3 +131,20 @@ def test_hostile_titles_stay_words_on_the_result_page(cast: Cast) -> None:
     task = filed(cast.board, chain_of(cast.member), title="<script>alert(1)</script>")
     assert "<script>alert" not in act(cast.client(cast.operator), "hold", task)
     assert fresh(task).status == "held"
+
+
+def test_a_debt_that_failed_for_good_is_paid_again_or_dropped(cast: Cast) -> None:
+    task = filed(cast.board, chain_of(cast.member))
+    stop = owing.owe("session_stop", "stop", task=task, payer="drain:gone")
+    lost = owing.owe("resume", "lost", task=task, payer="drain")
+    Debt.objects.update(state="undeliverable")
+    client, address = cast.client(cast.operator), reverse("admin:boards_debt_changelist")
+
+    def answer(name: str, debt: Debt) -> str:
+        chosen = {"action": name, "_selected_action": [debt.pk], "index": "0", "confirmed": "yes"}
+        return text_of(client.post(address, chosen))
+
+    assert "never dropped" in answer("drop", stop)
+    assert "Only a drain can pay this" in answer("pay", stop)
+    assert "1 done" in answer("drop", lost)
+    assert [(debt.kind, debt.state) for debt in Debt.objects.all()] == [("session_stop", "owed")]

@@ -1,16 +1,19 @@
-"""The cast of the engine's tests: a space, its board with two agents, Anna who files, and the writer that works."""
+"""The engine tests' cast: a space, its board with two agents, Anna who files, Olga who operates, the writer that works."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 import pytest
 
 from boards.actors import Chain
-from boards.models import Board, Space
+from boards.debts import kinds
+from boards.models import Board, Role, Space
 from tests import cast
 
 
 @pytest.fixture
-def space() -> Space:
+def space(db: None) -> Space:
     return cast.make_space()
 
 
@@ -27,3 +30,17 @@ def anna(space: Space) -> Chain:
 @pytest.fixture
 def worker(board: Board) -> Chain:
     return cast.agent_chain(board)
+
+
+@pytest.fixture
+def olga(space: Space) -> Chain:
+    return cast.chain_of(cast.make_member(space, "olga", Role.OPERATOR))
+
+
+@pytest.fixture
+def payers() -> Iterator[dict[str, kinds.Payer]]:
+    """The payers by kind; what a test changes is put back."""
+    before = dict(kinds.PAYERS)
+    yield kinds.PAYERS
+    kinds.PAYERS.clear()
+    kinds.PAYERS.update(before)

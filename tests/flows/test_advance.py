@@ -202,3 +202,19 @@ class TestAtOnce:
             assert not open_tasks.exists(), "no new step after the cancel"
             if isinstance(answered, errors.AlreadyAnswered):
                 assert "cancelled" in answered.sentence
+
+
+def test_a_withdrawn_turn_fails_its_step_once_its_worker_has_stopped(stage: Stage) -> None:
+    run = stage.started()
+    got = stage.claim()
+    tasks.withdraw(service("flows", stage.space.pk), got.task)
+    settle()
+    assert place(run) == "write active", "the stop is still owed"
+    paying.pay(Debt.objects.get(kind="session_stop").pk)
+    settle()
+    row = fresh(run)
+    assert (place(run), row.error) == ("write failed", "The due time passed.")
+    assert row.current_visit is not None
+    assert row.current_visit.phase == "failure"
+    assert Event.objects.filter(run=run, kind="step.failed", cause="timeout").count() == 1
+    assert not Debt.objects.exists()

@@ -1,0 +1,88 @@
+"""Debts that failed for good, in *Needs you*: an operator has them tried again, or drops them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from boards.debts import kinds
+from boards.models import Debt, Role
+from tests import cast
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def payers() -> Any:
+    before = dict(kinds.PAYERS)
+    yield kinds.PAYERS
+    kinds.PAYERS.clear()
+    kinds.PAYERS.update(before)
+
+
+@pytest.fixture
+def debt(payers: Any) -> Debt:
+    space = cast.make_space()
+    board = cast.make_board(space)
+    chain = cast.chain_of(cast.make_member(space, "olga", Role.OPERATOR))
+    task = cast.filed(board, chain, "Publish it")
+    return Debt.objects.create(
+        kind="cascade", unique_key="c", task=task, state="undeliverable", last_error="No.", data={}, tries=9
+    )
+
+
+def client_of(name: str, debt: Debt) -> Client:
+    client = Client()
+    members = debt.task.board.space.members
+    member = members.filter(user__username=name).first() or cast.make_member(debt.task.board.space, name)
+    client.force_login(member.user)
+    return client
+
+
+def act(client: Client, debt: Debt, verb: str) -> Any:
+    return client.post(reverse("web:debt_act", args=[debt.pk, verb]), headers={"HX-Request": "true"})
+
+
+def test_the_row_offers_both_acts(debt: Debt) -> None:
+    page = client_of("olga", debt).get(reverse("web:needs_you")).content.decode()
+    for verb in ("retry", "drop"):
+        assert reverse("web:debt_act", args=[debt.pk, verb]) in page
+
+
+def test_a_stop_offers_no_drop(debt: Debt) -> None:
+    Debt.objects.update(kind="session_stop", payer="drain:gone")
+    page = client_of("olga", debt).get(reverse("web:needs_you")).content.decode()
+    assert reverse("web:debt_act", args=[debt.pk, "retry"]) in page
+    assert reverse("web:debt_act", args=[debt.pk, "drop"]) not in page
+    answer = act(client_of("olga", debt), debt, "drop")
+    assert answer.status_code == 403
+    assert "never dropped" in answer.headers["HX-Trigger"]
+
+
+def test_it_is_tried_again(debt: Debt, payers: Any) -> None:
+    payers["cascade"] = lambda debt: True
+    answer = act(client_of("olga", debt), debt, "retry")
+    assert answer.status_code == 204
+    assert not Debt.objects.exists()
+
+
+def test_a_try_that_fails_again_says_so(debt: Debt, payers: Any) -> None:
+    payers["cascade"] = lambda debt: 1 / 0
+    answer = act(client_of("olga", debt), debt, "retry")
+    assert answer.status_code == 409
+    assert Debt.objects.get().state == "owed"
+
+
+def test_it_is_dropped(debt: Debt) -> None:
+    assert act(client_of("olga", debt), debt, "drop").status_code == 204
+    assert not Debt.objects.exists()
+    assert act(client_of("olga", debt), debt, "drop").status_code == 404
+
+
+def test_members_may_do_neither(debt: Debt) -> None:
+    anna = client_of("anna", debt)
+    assert [act(anna, debt, verb).status_code for verb in ("retry", "drop", "eat")] == [403, 403, 404]
+    assert Debt.objects.get().state == "undeliverable"
