@@ -1,4 +1,4 @@
-"""The engine tests' cast: a space, its board with two agents, Anna who files, Olga who operates, the writer that works."""
+"""The engine tests' cast: a space, its board with two agents, Anna files, Olga operates, the writer works."""
 
 from __future__ import annotations
 
