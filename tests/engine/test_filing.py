@@ -20,7 +20,7 @@ def test_a_batch_may_be_one_long_chain_in_any_order():
     length = 5_000
     chain = {f"s{n}": Filing(goal="x", id=f"s{n}", deps=[f"s{n + 1}"]) for n in range(length)}
     filing._refuse_loops(chain | {f"s{length}": Filing(goal="x", id=f"s{length}")})
-    with pytest.raises(errors.DependencyLoop, match="s0 → s1 → .* → s0"):
+    with pytest.raises(errors.DependencyLoop, match=r"s0 → s1 → .* → s0"):
         filing._refuse_loops(chain | {f"s{length}": Filing(goal="x", id=f"s{length}", deps=["s0"])})
 
 
