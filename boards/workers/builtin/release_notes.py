@@ -131,7 +131,7 @@ def markdown(title: str, grouped: Mapping[str, Any], wishes: Wishes, today: str 
 
 
 def write_notes(root: Path, run: Mapping[str, Any], title: str, text: str) -> str:
-    """Write `text` below `root`, whole or not at all, and answer its path there: `<space>/<flow>/<run number>/<slug>.md`."""
+    """Write `text` below `root`, whole or not at all; answers its path there: `space/flow/number/slug.md`."""
     space, key, number = str(run.get("space", "")), str(run.get("flow", "")), int(run.get("number", 0))
     if not _FOLDER.fullmatch(space) or not _FOLDER.fullmatch(key) or number < 1:
         raise ValueError("This run has no space, key and number that could name a folder.")
