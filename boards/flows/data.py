@@ -30,7 +30,13 @@ def values(run: FlowRun, flow: FlowDefinition, output: Any = None) -> dict[str, 
 
 
 def about(run: FlowRun) -> dict[str, Any]:
-    return {"name": run.name, "number": run.number, "flow": run.flow.key, "started_by": run.started_by_name}
+    return {
+        "name": run.name,
+        "number": run.number,
+        "flow": run.flow.key,
+        "space": run.flow.space.slug,
+        "started_by": run.started_by_name,
+    }
 
 
 def task_input(run: FlowRun) -> dict[str, Any]:

@@ -265,8 +265,8 @@ def _refuse_ended(hold: Hold, subject: Task | FlowRun) -> None:
 def _closed(chain: Chain, hold: Hold, subject: Task | FlowRun, kind: str) -> None:
     """What closing a hold sets off: the task's count and resume, or the flow's advance as a debt; and the event."""
     if isinstance(subject, Task):
-        _let_go_on(hold, subject)
         run_id = aftermath.run_of(subject)
+        _let_go_on(chain, hold, subject)
     else:
         run_id = subject.pk
         owing.owe(
@@ -293,14 +293,32 @@ def _closed(chain: Chain, hold: Hold, subject: Task | FlowRun, kind: str) -> Non
     )
 
 
-def _let_go_on(hold: Hold, task: Task) -> None:
-    """One open hold less; the last one lets a suspended run be taken up again on the same attempt."""
-    last = task.open_holds == 1
+def _let_go_on(chain: Chain, hold: Hold, task: Task) -> None:
+    """One open hold less; the last one lets a suspended run be taken up again on the same attempt.
+
+    A no to what stood before the start keeps the task from starting: it is held until somebody releases it.
+    """
+    last, was = task.open_holds == 1, task.status
     changes: dict[str, Any] = {"open_holds": task.open_holds - 1}
     if last and task.kept_open_by == "suspended":
         changes["resume_ready_at"] = rows.NOW
+    if decisions.keeps_from_starting(hold) and was == Status.PENDING and not task.attempts:
+        changes["status"] = Status.HELD
     if not rows.write(task, changes):
         raise errors.Refusal("The task changed meanwhile. Try again.")
+    if task.status != was:
+        record(
+            Entry(
+                "task.held",
+                chain,
+                board_id=task.board_id,
+                task_key=task.pk,
+                run_id=aftermath.run_of(task),
+                from_status=was,
+                to_status=task.status,
+                data={"hold": hold.pk},
+            )
+        )
     if hold.attempt:
         TranscriptItem.objects.create(
             task=task,

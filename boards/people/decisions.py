@@ -115,6 +115,11 @@ def approved(hold: Hold) -> bool:
     return hold.answer is not None and hold.answer.get("choice") in YES
 
 
+def keeps_from_starting(hold: Hold) -> bool:
+    """Whether the answer says that the task is not to start: a no to a confirm that its filer put before it."""
+    return hold.source == Hold.Source.FILING and hold.kind == HoldKind.CONFIRM and not approved(hold)
+
+
 def waits_past_due(hold: Hold) -> bool:
     """A question or confirm without a named default stays open past its due time; it only shows as overdue."""
     return hold.kind in {HoldKind.QUESTION, HoldKind.CONFIRM} and not hold.default

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from boards import errors, tasks
+from boards import errors, people, tasks
 from boards.models import Attempt, Debt, Event
 from boards.tasks import Filing, HoldFiling, Reason, Recorded
 from tests import cast
@@ -117,8 +117,6 @@ def test_a_checker_accepts_or_sends_back(board, anna):
 
 
 def test_a_filing_with_a_question_waits_for_its_answer(board, anna):
-    from boards import people
-
     task = cast.filed(board, anna, holds=[HoldFiling(kind="confirm", prompt="Really?")])
     assert tasks.claim([tasks.Wanted(board.pk, {"writer": 1})], limit=1, claimed_by=cast.HERE) == []
     hold = task.holds.get()
@@ -129,8 +127,6 @@ def test_a_filing_with_a_question_waits_for_its_answer(board, anna):
 
 
 def test_a_run_suspends_is_answered_and_resumes_on_the_same_attempt(board, anna):
-    from boards import people
-
     task = cast.filed(board, anna)
     got = cast.claimed(board)
     agent = cast.agent_chain(board)
@@ -251,3 +247,14 @@ def test_start_anyway_leaves_out_what_ended_without_completing(board, anna):
     row = cast.fresh(second)
     assert (row.status, row.unmet_deps) == ("pending", 0)
     assert cast.claimed(board).task.pk == second.pk
+
+
+def test_a_no_before_the_start_keeps_the_gate_shut_until_somebody_releases_it(board, anna):
+    task = cast.filed(board, anna, holds=[HoldFiling(kind="confirm", prompt="Delete the builds?")])
+    people.answer_hold(anna, task.holds.get().pk, choice="no")
+    row = cast.fresh(task)
+    assert (row.status, row.open_holds) == ("held", 0)
+    assert kinds(task)[-2:] == ["task.held", "hold.answered"]
+    assert tasks.claim([tasks.Wanted(board.pk, {"writer": 1})], limit=1, claimed_by=cast.HERE) == []
+    tasks.release(anna, task)
+    assert cast.claimed(board).task.pk == task.pk

@@ -192,16 +192,16 @@ def test_words_of_a_commit_stay_words_in_the_notes() -> None:
     assert text.startswith("# \\# \\<b\\>\n")
 
 
-RUN = {"flow": "release-notes", "number": 3}
+RUN = {"space": "halyard", "flow": "release-notes", "number": 3}
 
 
 def test_publishing_twice_leaves_one_whole_file(tmp_path: Path) -> None:
     for words in ("first", "second"):
         assert (
             release_notes.write_notes(tmp_path, RUN, "Halyard 2.4 — “big”", words)
-            == "release-notes/3/halyard-2-4-big.md"
+            == "halyard/release-notes/3/halyard-2-4-big.md"
         )
-    folder = tmp_path / "release-notes" / "3"
+    folder = tmp_path / "halyard" / "release-notes" / "3"
     assert [path.name for path in folder.iterdir()] == ["halyard-2-4-big.md"]
     assert (folder / "halyard-2-4-big.md").read_text() == "second"
 
@@ -209,15 +209,23 @@ def test_publishing_twice_leaves_one_whole_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize("title", ["../../etc/passwd", "/etc/passwd", "日本語", "", "." * 300, "a\0b"])
 def test_no_title_leads_out_of_the_folder(tmp_path: Path, title: str) -> None:
     path = tmp_path / release_notes.write_notes(tmp_path, RUN, title, "x")
-    assert path.parent == tmp_path / "release-notes" / "3"
+    assert path.parent == tmp_path / "halyard" / "release-notes" / "3"
     assert len(path.name) <= 84
 
 
 @pytest.mark.parametrize(
-    "run", [{"flow": "../x", "number": 3}, {"flow": "a/b", "number": 3}, {"flow": "ok", "number": 0}, {}]
+    "run",
+    [
+        RUN | {"flow": "../x"},
+        RUN | {"flow": "a/b"},
+        RUN | {"space": ".."},
+        RUN | {"number": 0},
+        {"flow": "ok", "number": 3},
+        {},
+    ],
 )
 def test_no_run_leads_out_of_the_folder(tmp_path: Path, run: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match="no key and number"):
+    with pytest.raises(ValueError, match="no space, key and number"):
         release_notes.write_notes(tmp_path, run, "x", "x")
 
 
@@ -225,7 +233,7 @@ def test_a_link_out_of_the_folder_is_not_followed(tmp_path: Path) -> None:
     outside, root = tmp_path / "outside", tmp_path / "published"
     outside.mkdir()
     root.mkdir()
-    (root / "release-notes").symlink_to(outside)
+    (root / "halyard").symlink_to(outside)
     with pytest.raises(ValueError, match="leads out"):
         release_notes.write_notes(root, RUN, "x", "x")
     assert not list(outside.rglob("*.md"))

@@ -48,7 +48,7 @@ def test_from_the_repository_to_the_file(stage: Stage, flow: Flow, repository: R
     assert work(flow.board) == ["publisher"]
     assert place(run) == "done completed"
     published = run.visits.get(step_key="publish").output
-    assert published == {"file": "release-notes/1/halyard-2-0.md", "bytes": len(draft.encode())}
+    assert published == {"file": "halyard/release-notes/1/halyard-2-0.md", "bytes": len(draft.encode())}
     assert (tmp_path / "data" / "published" / published["file"]).read_text() == draft
 
 
@@ -123,7 +123,7 @@ def test_what_is_published_is_the_text_that_was_approved(
     flows.move(stage.olga, run, "publish")
     work(flow.board)
     assert place(run) == "done completed"
-    assert (tmp_path / "data/published/release-notes/1/notes.md").read_text() == approved
+    assert (tmp_path / "data/published/halyard/release-notes/1/notes.md").read_text() == approved
 
 
 def test_installing_again_changes_nothing(stage: Stage, flow: Flow) -> None:

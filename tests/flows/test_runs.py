@@ -41,7 +41,7 @@ def test_a_steps_task_is_filed_for_the_starter_in_the_runs_session(stage: Stage)
     assert task.input == {
         "inputs": {"topic": "tides"},
         "steps": {},
-        "run": {"name": "Reviewed 1", "number": 1, "flow": "reviewed", "started_by": "Anna"},
+        "run": {"name": "Reviewed 1", "number": 1, "flow": "reviewed", "space": "halyard", "started_by": "Anna"},
     }
     assert Session.objects.get(pk=run.session_id).parent_id == stage.anna.session_id
     chain = Event.objects.get(task=task, kind="task.filed").chain

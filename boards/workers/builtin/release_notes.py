@@ -40,7 +40,7 @@ _FIRST_WORDS: Final = {
     **dict.fromkeys(("test", "tests"), "test"),
 }
 SHORT_LIMIT: Final = 5
-_FLOW_KEY: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,79}")
+_FOLDER: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,79}")
 
 
 @worker("release_notes.group")
@@ -131,11 +131,11 @@ def markdown(title: str, grouped: Mapping[str, Any], wishes: Wishes, today: str 
 
 
 def write_notes(root: Path, run: Mapping[str, Any], title: str, text: str) -> str:
-    """Write `text` below `root`, whole or not at all, and answer its path there: `<flow>/<run number>/<slug>.md`."""
-    key, number = str(run.get("flow", "")), int(run.get("number", 0))
-    if not _FLOW_KEY.fullmatch(key) or number < 1:
-        raise ValueError("This run has no key and number that could name a folder.")
-    folder = root / key / str(number)
+    """Write `text` below `root`, whole or not at all; answers its path there: `space/flow/number/slug.md`."""
+    space, key, number = str(run.get("space", "")), str(run.get("flow", "")), int(run.get("number", 0))
+    if not _FOLDER.fullmatch(space) or not _FOLDER.fullmatch(key) or number < 1:
+        raise ValueError("This run has no space, key and number that could name a folder.")
+    folder = root / space / key / str(number)
     folder.mkdir(parents=True, exist_ok=True)
     if root.resolve() not in folder.resolve().parents:
         raise ValueError(f"{folder} leads out of the folder of published files.")
