@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 AGAIN_S: Final = 0.5
 
 
-class keep_lease:  # noqa: N801 (read as a verb: `with keep_lease(ticket) as kept`)
+class keep_lease:
     """`with` or `async with keep_lease(ticket) as kept:`; the settling write belongs inside the block.
 
     `kept.lost` is set once the claim has moved on: what is written after that is declined. `on_lost` is called then, in

@@ -101,7 +101,7 @@ class Board(RuleBasedStateMachine):
         ticket = self.grants.pop(key, None)
         if ticket:
             self.stale.append(ticket)
-        for debt_id in Debt.objects.filter(task=key, kind="session_stop").values_list("pk", flat=True):
+        for debt_id in Debt.objects.filter(task=key, kind__in=["session_stop", "resume"]).values_list("pk", flat=True):
             paying.pay(debt_id)
         if self.model[key] not in {"errored", "cancelled"}:
             return
