@@ -17,7 +17,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from boards import people, tasks
+from boards import actors, people, tasks
 from boards.debts import paying
 from boards.models import Attempt, Debt, Event, Hold, Task, TaskDep
 from boards.states import TERMINAL
@@ -38,6 +38,7 @@ STATUS_KINDS = {
     "task.cancelled",
     "task.handed_back",
     "task.skipped",
+    "task.withdrawn",
 }
 
 
@@ -60,6 +61,7 @@ OPERATIONS = [
     ("answer", "asked"),
     ("cancel", "pending held in_progress needs_check"),
     ("skip", "errored pending"),
+    ("withdraw", "pending held in_progress needs_check errored"),
     ("retry", "errored cancelled"),
     ("check", "needs_check"),
     ("check", "needs_check"),
@@ -214,6 +216,16 @@ class Board(RuleBasedStateMachine):
         if key and self.moved(tasks.cancel(self.bert, key, "no longer wanted")):
             self.model[key] = "cancelled"
             self.ended(key)
+
+    def withdraw(self, data: st.DataObject) -> None:
+        """Ends it for good and cascades nowhere: what depends on it waits on."""
+        key = self.pick(data, "pending", "held", "in_progress", "needs_check", "errored")
+        flows = actors.service("flows", self.board.space_id)
+        if key and self.moved(tasks.withdraw(flows, key)):
+            self.model[key] = "withdrawn"
+            self.ended(key)
+            self.model[key] = "cancelled"
+            assert not tasks.retry(self.anna, key).landed
 
     def skip(self, data: st.DataObject) -> None:
         key = self.pick(data, "errored", "pending")
