@@ -192,7 +192,7 @@ def _take_owed(key: int) -> Taken | None:
         cursor.execute(
             f"""select d.id from boards_debt d
                  where d.kind = 'notice' and d.task_id = %s and d.state = 'owed' and d.after_id is null
-                   and {_FREE} order by d.id limit 1 for no key update skip locked""",
+                   and {_FREE} order by d.id limit 1 for no key update""",
             [key],
         )
         row = cursor.fetchone()

@@ -18,7 +18,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from boards import errors, people, tasks
+from boards import actors, errors, people, tasks
 from boards.debts import paying
 from boards.models import Attempt, Debt, Event, Hold, Task, TaskDep
 from boards.states import TERMINAL
@@ -40,6 +40,7 @@ STATUS_KINDS = {
     "task.handed_back",
     "task.skipped",
     "task.reclaimed",
+    "task.withdrawn",
 }
 
 
@@ -62,6 +63,7 @@ OPERATIONS = [
     ("answer", "asked"),
     ("cancel", "pending held in_progress needs_check"),
     ("skip", "errored pending"),
+    ("withdraw", "pending held in_progress needs_check errored"),
     ("retry", "errored cancelled"),
     ("check", "needs_check"),
     ("check", "needs_check"),
@@ -107,7 +109,7 @@ class Board(RuleBasedStateMachine):
         ticket = self.grants.pop(key, None)
         if ticket:
             self.stale.append(ticket)
-        for debt_id in Debt.objects.filter(task=key, kind="session_stop").values_list("pk", flat=True):
+        for debt_id in Debt.objects.filter(task=key, kind__in=["session_stop", "resume"]).values_list("pk", flat=True):
             paying.pay(debt_id)
         if self.model[key] not in {"errored", "cancelled"}:
             return
@@ -220,6 +222,16 @@ class Board(RuleBasedStateMachine):
         if key and self.moved(tasks.cancel(self.bert, key, "no longer wanted")):
             self.model[key] = "cancelled"
             self.ended(key)
+
+    def withdraw(self, data: st.DataObject) -> None:
+        """Ends it for good and cascades nowhere: what depends on it waits on."""
+        key = self.pick(data, "pending", "held", "in_progress", "needs_check", "errored")
+        flows = actors.service("flows", self.board.space_id)
+        if key and self.moved(tasks.withdraw(flows, key)):
+            self.model[key] = "withdrawn"
+            self.ended(key)
+            self.model[key] = "cancelled"
+            assert not tasks.retry(self.anna, key).landed
 
     def skip(self, data: st.DataObject) -> None:
         key = self.pick(data, "errored", "pending")
