@@ -21,6 +21,7 @@ from django.db.models.functions import Cast, Now, Substr
 from boards import live_notices, people, tasks
 from boards.debts import paying
 from boards.models import Debt, IdempotencyKey, Process, Task
+from boards.queries.drains import silent_drains
 from boards.states import Status
 from boards.workers.databases import AWAY
 
@@ -31,6 +32,8 @@ SILENT: Final = timedelta(seconds=30)  # a drain that says nothing for longer is
 STOP_HOLDS: Final = timedelta(seconds=30)  # beyond the grace, for a stop that does not succeed
 FORGOTTEN: Final = timedelta(minutes=10)  # rows of dead processes are kept so long for people to see
 KEYS_KEPT: Final = timedelta(days=7)
+
+_told_silent: set[str] = set()  # ids of the drains that pages were told are silent
 
 
 @dataclass
@@ -53,6 +56,7 @@ def sweep_once(limit: int = LIMIT) -> SweepReport:
     parts: dict[str, Callable[[int], int]] = {
         "abandoned": lambda most: tasks.abandon_spent(limit=most),
         "lost workers told": wake_lapsed,
+        "silent drains told": tell_silent_drains,
         "questions past their time": people.expire_due,
         "chains freed from a stop": free_late_chains,
         "debts paid": paying.pay_due,
@@ -78,6 +82,26 @@ def wake_lapsed(limit: int = LIMIT) -> int:
     found = list(lapsed.values_list("board_id", flat=True)[:limit])
     for board_id in set(found):
         live_notices.changed(board_id)
+    return len(found)
+
+
+def tell_silent_drains(limit: int = LIMIT) -> int:
+    """Tell open pages of the tasks whose drain has fallen silent, or is back, since the last pass; on how many.
+
+    Kept in this process's memory alone: a sweeper that starts tells once more, and that costs a reading only.
+    """
+    silent = {str(pk) for pk in silent_drains().values_list("pk", flat=True)}
+    changed = silent ^ _told_silent
+    if not changed:
+        return 0
+    leased = Task.objects.filter(status=Status.IN_PROGRESS, lease_until__isnull=False)
+    theirs = leased.filter(claimed_by__drain__in=sorted(changed)).order_by("pk").values_list("board_id", "pk")
+    found = list(theirs[:limit])
+    for board_id, key in found:
+        live_notices.changed(board_id, task_key=key)
+    live_notices.changed(None, process=True)
+    _told_silent.clear()
+    _told_silent.update(silent)
     return len(found)
 
 

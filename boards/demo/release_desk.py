@@ -17,6 +17,7 @@ from boards.models import Board, Member, Role, RosterEntry, User
 from boards.tasks.types import Claimed, Filing, HoldFiling, Wanted
 
 READER, WRITER, COLLEAGUE = "reader", "writer", "anna"
+LEASE_MS = 30_000  # so that the board soon notices a drain that was killed
 MISSING_INSTALLER = (
     "The download page has no macOS installer: tidewater-2.4.0.dmg answers 404. Upload the build, then retry this task."
 )
@@ -24,7 +25,13 @@ MISSING_INSTALLER = (
 
 def make(operator: Member) -> Board:
     """The board with its roster and tasks, in the running transaction."""
-    board = Board.objects.create(space=operator.space, slug="release-desk", name="Release desk")
+    board = Board.objects.create(
+        space=operator.space,
+        slug="release-desk",
+        name="Release desk",
+        default_worker=WRITER,  # a line that a newcomer types without an assignee is worked, too
+        lease_ms=LEASE_MS,
+    )
     _roster(board, operator)
     chain = actors.person(operator)
     tasks.file_tasks(chain, board, _worked_before())
@@ -87,6 +94,7 @@ def _worked_before() -> list[Filing]:
             assignee=WRITER,
             deps=["collect-changes"],
             labels=["notes"],
+            input={"text": NOTES},
         ),
         Filing(
             id="upgrade-guide",
@@ -95,6 +103,7 @@ def _worked_before() -> list[Filing]:
             assignee=WRITER,
             checker="person",
             labels=["docs"],
+            input={"text": UPGRADE_GUIDE},
         ),
         Filing(
             id="check-installers",
@@ -103,6 +112,7 @@ def _worked_before() -> list[Filing]:
             assignee=READER,
             labels=["builds"],
             priority=2,
+            input={"pages": ["Windows", "macOS", "Linux"], "pace_s": 4},
         ),
         Filing(
             id="macos-note",
@@ -196,6 +206,7 @@ def _website(operator: Member) -> list[Filing]:
             assignee=WRITER,
             deps=["screenshots"],
             labels=["website"],
+            priority=4,
             input={"pace_s": 4, "sections": sections("Charts: the tide at a glance.\nPress: our new mark.")},
         ),
         Filing(
@@ -205,6 +216,7 @@ def _website(operator: Member) -> list[Filing]:
             assignee=READER,
             deps=["captions", "write-announcement"],
             labels=["website"],
+            priority=4,
             input={"pages": ["start page", "announcement", "features", "download"], "pace_s": 3},
         ),
         Filing(
@@ -273,7 +285,7 @@ def _for_people(operator: Member) -> list[Filing]:
 
 
 def _manual() -> list[Filing]:
-    """One task a chapter, each after the one before it in its half, so that the board moves for some minutes."""
+    """One task a chapter, each after the one before it in its half, so that the board moves for about five minutes."""
     return [
         Filing(
             id=f"manual-{number}",
@@ -282,7 +294,7 @@ def _manual() -> list[Filing]:
             assignee=READER,
             deps=[f"manual-{number - 2}"] if number > 2 else (),
             labels=["docs"],
-            input={"pages": [f"{number}.{part}" for part in range(1, 6)], "pace_s": 7, "remarks": remarks},
+            input={"pages": [f"{number}.{part}" for part in range(1, 6)], "pace_s": 8, "remarks": remarks},
         )
         for number, (title, remarks) in enumerate(CHAPTERS, 1)
     ]

@@ -46,10 +46,22 @@ CHAPTERS: list[tuple[str, dict[str, str]]] = [
     ("Charts offline", {"4.1": "says 60 MB, the program says 40 MB"}),
     ("Comparing harbours", {"5.2": "needs a new screenshot"}),
     ("Export and print", {"6.4": "heights are in metres now"}),
+    ("The widget", {"7.1": "the picture shows the old widget"}),
+    ("Alarms", {}),
+    ("Sun and moon", {"9.3": "a link leads nowhere"}),
+    ("Currents", {}),
+    ("On a boat", {"11.2": "the night colours are in another menu"}),
+    ("When something goes wrong", {}),
 ]
 
 LANGUAGES: dict[str, tuple[str, str]] = {
     "da": ("Danish", "Nyt: Kortene virker uden net.\nRettet: Tiderne passer også den nat, hvor uret stilles."),
     "de": ("German", "Neu: Karten funktionieren ohne Netz.\nBehoben: Zeiten stimmen auch bei der Zeitumstellung."),
     "fr": ("French", "Nouveau : les cartes marchent hors ligne.\nCorrigé : les heures au changement d'heure."),
+    "nl": ("Dutch", "Nieuw: Kaarten werken zonder netwerk.\nOpgelost: De tijden in de nacht dat de klok wordt verzet."),
+    "sv": ("Swedish", "Nytt: Korten fungerar utan nät.\nRättat: Tiderna stämmer även natten då klockan ställs om."),
+    "nb": ("Norwegian", "Nytt: Kartene virker uten nett.\nRettet: Tidene stemmer også natten da klokka stilles."),
+    "es": ("Spanish", "Novedades: Las cartas funcionan sin red.\nCorregido: Las horas en el cambio de hora."),
+    "it": ("Italian", "Novità: Le carte funzionano senza rete.\nCorretto: Gli orari al cambio dell'ora."),
+    "pt": ("Portuguese", "Novidades: As cartas funcionam sem rede.\nCorrigido: As horas na mudança da hora."),
 }

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from datetime import timedelta
-from typing import Any, Final
+from typing import Any
 
 from django.contrib.postgres.expressions import ArraySubquery
 from django.db.models import CharField, Count, Func, OuterRef, Q
@@ -19,6 +18,7 @@ from boards.errors import BoardNotFound
 from boards.models import Board, Process, RosterEntry, Space, Task
 from boards.queries.cards import CardView, Roster, read_cards, roster_of
 from boards.queries.catchup import epoch
+from boards.queries.drains import SILENT_AFTER
 from boards.queries.filters import BoardFilter
 from boards.queries.lanes import (
     COLUMNS,
@@ -33,8 +33,6 @@ from boards.queries.lanes import (
 from boards.states import Status
 
 __all__ = ["BoardFacts", "BoardPage", "CardsUpdate", "board_facts", "board_page", "cards", "lane_counts", "lane_page"]
-
-SILENT_AFTER: Final = timedelta(seconds=30)  # a drain that has not beaten for so long is not shown as alive
 
 
 @dataclass(frozen=True, slots=True)

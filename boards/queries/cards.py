@@ -18,6 +18,7 @@ from django.db.models.fields.json import KT
 from django.db.models.functions import Coalesce, JSONObject, Left
 
 from boards.models import Attempt, Board, Debt, Hold, RosterEntry, Task, TaskDep
+from boards.queries.drains import silent_since
 from boards.queries.lanes import place, place_ticks
 from boards.states import TERMINAL, HoldState, Status
 
@@ -67,6 +68,8 @@ class CardView:
     run_name: str = ""
     held_by: str = ""
     checker: str = ""  # the agent that checks it now
+    silent_since: datetime | None = None  # its worker's last sign of life, where that is too long ago
+    lease_until: datetime | None = None  # when another may take it up; only beside `silent_since`
 
     @property
     def ended(self) -> bool:
@@ -76,6 +79,7 @@ class CardView:
     def badges(self) -> list[str]:
         """At most two, the most telling first; the strip at the foot says "on you" (spec: 08 section 2)."""
         there = {
+            "silent": self.silent_since is not None,
             "stopping": self.stopping,
             "waiting": self.waits_for > 0,
             "due": self.due_at is not None,
@@ -123,6 +127,7 @@ def _rows(tasks: QuerySet[Task]) -> Iterable[Any]:
     )  # fmt: skip
     blocked = JSONObject(title="dependency__title", goal=Left("dependency__goal", 120), status="dependency__status")
     return tasks.annotate(
+        drain=KT("claimed_by__drain"),
         goal_head=Left("goal", NOTE_LENGTH),
         note=Left("status_note", NOTE_LENGTH),
         why=Left("error", NOTE_LENGTH),
@@ -134,10 +139,12 @@ def _rows(tasks: QuerySet[Task]) -> Iterable[Any]:
         ticks=place_ticks(),
         stopping=Case(When(Q(attempts__gt=0) & ~Q(status=Status.PENDING), then=Exists(stop)), default=Value(False)),
         run_name=Coalesce(F("visit__run__name"), Value("")),
+        silent_since=silent_since("drain"),
     ).values(
         "key", "partition", "public_id", "revision", "status", "title", "assignee", "checker", "attempts", "failures",
         "max_attempts", "unmet_deps", "open_holds", "due_at", "not_before", "since", "ticks", "follow_up_of_id",
         "filed_by", "goal_head", "note", "why", "done", "total", "holds_open", "blocked", "stopping", "run_name",
+        "silent_since", "lease_until",
     )  # fmt: skip
 
 
@@ -183,6 +190,8 @@ def _view(board: Board, roster: Roster, row: dict[str, Any]) -> CardView:
         run_name=row["run_name"],
         held_by=row["filed_by"] if status == Status.HELD else "",
         checker=row["checker"] if status == Status.NEEDS_CHECK and row["checker"] not in asked_people else "",
+        silent_since=row["silent_since"],
+        lease_until=row["lease_until"] if row["silent_since"] else None,
     )
 
 

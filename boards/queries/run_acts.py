@@ -140,6 +140,12 @@ def _turn_confirm(at: Standing) -> str:
     return sentence
 
 
+def _move_confirm(at: Standing) -> str:
+    if not at.asks:
+        return ""
+    return _("%(step)s is still open; moving closes the question unanswered.") % {"step": at.step_name}
+
+
 def _run_confirm(at: Standing) -> str:
     if at.works:
         return _("The run ends here, and its open task with it. What is done stays as it is.")
@@ -149,7 +155,7 @@ def _run_confirm(at: Standing) -> str:
 _RULES: Final = (
     _Rule("mark_complete", lambda: _("Mark complete and advance"), "ok", "flows.move", _not_complete),
     _Rule("run_again", lambda: _("Run step again"), "again", "flows.move", _not_again),
-    _Rule("move", lambda: _("Move…"), "fwd", "flows.move", _not_move),
+    _Rule("move", lambda: _("Move…"), "fwd", "flows.move", _not_move, _move_confirm),
     _Rule("cancel_turn", lambda: _("Cancel turn…"), "pause", "flows.cancel", _not_turn, _turn_confirm, danger=True),
     _Rule("cancel_run", lambda: _("Cancel run…"), "x", "flows.cancel", _not_cancel, _run_confirm, danger=True),
     _Rule("start_again", lambda: _("Start again…"), "play", "flows.start", _not_start),

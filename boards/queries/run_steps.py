@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from types import MappingProxyType
 from typing import Final
 
 from django.utils.translation import gettext as _
@@ -28,10 +29,21 @@ ICONS: Final[Mapping[str, str]] = {
     "column": "board",
 }
 
+_GLYPHS: Final[Mapping[str, str]] = {
+    "done": "ok",
+    "working": "working",
+    "you": "you",
+    "stuck": "stuck",
+    "paused": "pause",
+    "skipped": "x",
+    "passed": "skip",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class StepView:
-    """One node. `state`: "", done, working, you, stuck, waiting, paused or skipped; `words` say the same.
+    """One node. `state`: "", done, working, you, stuck, waiting, paused, skipped or passed (moved on by hand, its
+    question unanswered or its task undone); `words` say the same.
 
     `who`: the assignee, "" where nobody works it; `seconds`: how long the run has stood in it, None for never.
     """
@@ -61,8 +73,7 @@ class StepView:
     @property
     def glyph(self) -> str:
         """The icon in its mark."""
-        known = {"done": "ok", "working": "working", "you": "you", "stuck": "stuck", "paused": "pause", "skipped": "x"}
-        return known.get(self.state, self.icon)
+        return _GLYPHS.get(self.state, self.icon)
 
 
 def step_views(
@@ -75,8 +86,12 @@ def step_views(
     *,
     stopping: bool = False,
     default_assignee: str = "",
+    passed: Mapping[str, str] = MappingProxyType({}),
 ) -> list[StepView]:
-    """The nodes in order of position; `tasks` by key; `open_holds` of the run and its tasks."""
+    """The nodes in order of position; `tasks` by key; `open_holds` of the run and its tasks.
+
+    `passed`: step key -> words, of the steps that the run was moved out of before they were done.
+    """
     made = []
     for step in steps:
         stays = [visit for visit in visits if visit.step_key == step.key]
@@ -84,6 +99,8 @@ def step_views(
         is_current = last is not None and run.current_visit_id == last.pk
         task = tasks.get(last.task_id or 0) if last else None
         state, words = _state(run, last, task, open_holds, is_current, stopping)
+        if state == "done" and step.key in passed:
+            state, words = "passed", passed[step.key]
         made.append(
             StepView(
                 key=step.key,

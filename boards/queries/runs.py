@@ -7,25 +7,27 @@ and handed out.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import PurePosixPath
 from typing import Any, Final
 
 from django.db.models.functions import Now
+from django.utils.translation import gettext as _
 
 from boards.models import Attempt, Debt, Flow, FlowRun, FlowStep, FlowVersion, Hold, Member, StepChange, Task, Visit
 from boards.queries.asks import AskView, asks_for
 from boards.queries.run_acts import RunAct, Standing, acts_on
 from boards.queries.run_log import Log, run_log
-from boards.queries.run_steps import StepView, run_state, step_views
+from boards.queries.run_steps import PERSON_KINDS, StepView, run_state, step_views
 from boards.queries.run_time import Axis, Span, TimeRow, bars, step_spans, sums, task_spans
 from boards.queries.schema_fields import Field, fields_of
 from boards.queries.task_output import Shown, shown
 from boards.states import LIVE, HoldState, RunStatus, Status
 
 _HEAVY: Final = ("context", "write_log", "steers", "input", "goal", "metadata", "retry_ledger")
+_SAME_MOVE: Final = timedelta(seconds=2)  # a move and the question that it closes are written together
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +158,11 @@ def run_page(run: FlowRun, member: Member, *, step: str = "") -> RunPage:
     task = by_key.get(run.current_visit.task_id or 0) if run.current_visit else None
     stopping = bool(task and task.is_ended) and Debt.objects.filter(task=task, kind="session_stop").exists()
     agent = run.version.settings.get("agent", "")
-    nodes = step_views(run, steps, visits, by_key, open_holds, now, stopping=stopping, default_assignee=agent)
+    changes = list(StepChange.objects.filter(run=run).order_by("pk"))
+    passed = _passed(steps, visits, by_key, holds, changes)
+    nodes = step_views(
+        run, steps, visits, by_key, open_holds, now, stopping=stopping, default_assignee=agent, passed=passed
+    )
     names = _step_names(tasks, visits, steps, step)
     axis = Axis(run.created_at, run.completed_at or now)
     spans = _spans(visits, tasks, attempts, holds, axis.end)
@@ -172,7 +178,7 @@ def run_page(run: FlowRun, member: Member, *, step: str = "") -> RunPage:
         rows=[_time_row(node, spans.get(node.key, []), axis) for node in nodes if node.times],
         sums=sums(span for each in spans.values() for span in each),
         axis=axis,
-        history=_history(run, steps, [ask for ask in asks if not ask.is_open]),
+        history=_history(run, steps, changes, [ask for ask in asks if not ask.is_open]),
         outputs=_outputs(visits, by_key, steps),
         inputs=shown(run.inputs),
         data=shown(run.data),
@@ -238,14 +244,41 @@ def _time_row(node: StepView, spans: Sequence[Span], axis: Axis) -> TimeRow:
     return TimeRow(node.key, node.name, bars(spans, axis), node.seconds or 0.0, sums(spans))
 
 
-def _history(run: FlowRun, steps: Sequence[FlowStep], closed: Sequence[AskView]) -> list[Moment]:
+def _passed(
+    steps: Sequence[FlowStep],
+    visits: Sequence[Visit],
+    tasks: Mapping[int, Task],
+    holds: Sequence[Hold],
+    changes: Sequence[StepChange],
+) -> dict[str, str]:
+    """Step key -> words, for steps whose last stay ended by a manual move before its question or task was done."""
+    last_change = {change.from_step: change for change in changes}
+    last_stay = {visit.step_key: visit for visit in visits}
+    closed = {hold.visit_id for hold in holds if hold.state in {HoldState.ANSWERED, HoldState.EXPIRED}}
+    order = {step.key: step.position for step in steps}
+    found = {}
+    for step in steps:
+        change, stay = last_change.get(step.key), last_stay.get(step.key)
+        if change is None or stay is None or change.trigger != StepChange.Trigger.MANUAL:
+            continue
+        task = tasks.get(stay.task_id or 0)
+        undone = stay.pk not in closed if step.kind in PERSON_KINDS else task and task.status != Status.COMPLETED
+        if undone:
+            found[step.key] = _("moved past") if order.get(change.to_step, 0) > step.position else _("moved back")
+    return found
+
+
+def _history(
+    run: FlowRun, steps: Sequence[FlowStep], changes: Sequence[StepChange], closed: Sequence[AskView]
+) -> list[Moment]:
     names = {step.key: step.name for step in steps}
-    changes = StepChange.objects.filter(run=run).order_by("pk")
+    moved = {ask.hold.pk: change for ask in closed for change in changes if _closed_by(ask.hold, change)}
+    by_move = {change.pk for change in moved.values()}
     told = [
         Moment(
             "fwd",
-            f"{names.get(c.from_step, c.from_step)} → {names.get(c.to_step, c.to_step)}",
-            c.actor,
+            _way(c, names),
+            _("the question was closed unanswered") if c.pk in by_move else _actor(c),
             c.at,
             c.trigger,
         )
@@ -256,18 +289,40 @@ def _history(run: FlowRun, steps: Sequence[FlowStep], closed: Sequence[AskView])
     told += [
         Moment(
             ask.mark,
-            ask.closed,
+            _("The question was closed unanswered") if ask.hold.state == HoldState.DISCARDED else ask.closed,
             ask.note,
             ask.hold.answered_at,
             "answered",
         )
         for ask in closed
-        if ask.hold.answered_at
+        if ask.hold.answered_at and ask.hold.pk not in moved
     ]
     if run.completed_at:
         icon = {RunStatus.COMPLETED: "done", RunStatus.FAILED: "stuck"}.get(RunStatus(run.status), "skipped")
         told.append(Moment(icon, "", "", run.completed_at, run.status))
     return sorted(told, key=lambda moment: moment.at, reverse=True)
+
+
+def _way(change: StepChange, names: Mapping[str, str]) -> str:
+    way = {
+        "from": names.get(change.from_step, change.from_step),
+        "to": names.get(change.to_step, change.to_step),
+    }
+    if change.trigger != StepChange.Trigger.MANUAL:
+        return f"{way['from']} → {way['to']}"
+    return _("%(who)s moved it from %(from)s to %(to)s") % (way | {"who": change.actor or _("Somebody")})
+
+
+def _actor(change: StepChange) -> str:
+    return "" if change.trigger == StepChange.Trigger.MANUAL else change.actor  # `_way` names who moved it
+
+
+def _closed_by(hold: Hold, change: StepChange) -> bool:
+    """Whether a manual move closed this question of the step: one transaction does both."""
+    if change.trigger != StepChange.Trigger.MANUAL or hold.state != HoldState.DISCARDED or hold.visit is None:
+        return False
+    close = hold.answered_at is not None and abs(hold.answered_at - change.at) < _SAME_MOVE
+    return close and hold.visit.step_key == change.from_step
 
 
 def _output_of(visit: Visit, tasks: dict[int, Task]) -> Any:

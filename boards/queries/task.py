@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from django.db import connection
 from django.db.models import Exists, F, OuterRef
+from django.db.models.fields.json import KT
 from django.db.models.functions import Now
 from django.utils.translation import gettext as _
 
@@ -27,6 +28,7 @@ from boards.models import (
     Task,
     TranscriptItem,
 )
+from boards.queries.drains import silent_since
 from boards.queries.task_acts import Act, TaskView, act_for, acts_for, hits
 from boards.queries.task_output import DiffLine, Shown, changes, shown
 from boards.queries.task_refs import Neighbours, Spend, TaskRef, neighbours, spend_of, start_state
@@ -149,6 +151,8 @@ def find_task(member: Member, slug: str, public_id: str) -> Task | None:
     owed = Debt.objects.filter(task=OuterRef("pk"))
     found = rows.select_related("board").annotate(
         db_now=Now(),
+        drain=KT("claimed_by__drain"),
+        silent_since=silent_since("drain"),
         settling=Exists(owed.filter(kind__in=_SETTLING)),
         stopping=Exists(owed.filter(kind="session_stop")),
         run_name=F("visit__run__name"),

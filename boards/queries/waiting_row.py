@@ -87,6 +87,7 @@ class Row:
     debt_id: int = 0
     hold_kind: str = ""
     options: Any = None
+    reads_first: bool = False  # whether more belongs to the question than a collapsed row shows
     whose: str = ""
     acts: tuple[RowAct, ...] = ()
     is_served: bool = False
@@ -106,7 +107,7 @@ class Row:
     @property
     def quick_choices(self) -> tuple[Choice, ...]:
         """What may be answered without reading more: a question's few options, a confirm's two."""
-        if self.hold_kind not in {HoldKind.QUESTION, HoldKind.CONFIRM} or not self.mine:
+        if self.hold_kind not in {HoldKind.QUESTION, HoldKind.CONFIRM} or not self.mine or self.reads_first:
             return ()
         choices = choices_of(self.hold_kind, self.options)
         return choices if len(choices) <= 4 and sum(len(c.label) for c in choices) <= 60 else ()
@@ -119,6 +120,9 @@ class Row:
     @property
     def open_label(self) -> str:
         """The button that opens a hold's row."""
+        answered_here = self.hold_kind in {HoldKind.QUESTION, HoldKind.CONFIRM}
+        if self.reads_first and answered_here:
+            return _("Read and answer")
         labels: dict[str, str] = {
             HoldKind.INPUT: _("Fill in"),
             HoldKind.QUESTION: _("Answer"),

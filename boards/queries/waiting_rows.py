@@ -16,7 +16,7 @@ from django.db.models.functions import Cast, Coalesce, Left, Now
 
 from boards import policy
 from boards.models import Board, Debt, FlowRun, Hold, Member, Role, RosterEntry, Session, Task
-from boards.states import LIVE, HoldState, Phase, RunStatus, Status
+from boards.states import LIVE, HoldKind, HoldState, Phase, RunStatus, Status
 
 # A lease that has just run out is the drain's business; after this it is a person's.
 LOST_AFTER: Final = timedelta(seconds=5)
@@ -24,6 +24,10 @@ STOP_IS_LATE_AFTER: Final = timedelta(seconds=30)
 NOBODY: Final = Q(pk__in=())
 
 _SHORT: Final = 300
+
+# What a collapsed row does not show: a context, a draft, and of a confirm the words under its title.
+_UNSEEN: Final = ~Q(title="") & ~Q(prompt="") & ~Q(prompt=F("title")) | Q(prompt__regex=r"\n|.{250}")
+_READ_FIRST: Final = ~Q(context="") | Q(draft__isnull=False) | Q(kind=HoldKind.CONFIRM) & _UNSEEN
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +81,7 @@ def hold_rows(member: Member) -> Iterator[Mapping[str, Any]]:
         .annotate(
             mine=_flag(_hold_mine(member)),
             asks=Left("prompt", _SHORT),
+            reads_first=_flag(_READ_FIRST),
             goal=Left("task__goal", _SHORT),
             visit_due_at=Case(When(turn, then=F("task__visit__due_at"))),
             run_name=Coalesce("visit__run__name", "task__visit__run__name"),
@@ -91,7 +96,7 @@ def hold_rows(member: Member) -> Iterator[Mapping[str, Any]]:
             "assignee_id", "assignee_role", "assignee__first_name", "assignee__last_name", "assignee__username",
             "asker_session__kind", "visit_id", "visit_due_at", "mine", "goal", "board_id", "board__slug",
             "board__name", "task__public_id", "task__title", "task__priority", "run_name", "run_number",
-            "run_version", "run_priority", "flow_key", "step_key",
+            "run_version", "run_priority", "flow_key", "step_key", "reads_first",
         )
     )  # fmt: skip
 

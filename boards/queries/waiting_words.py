@@ -60,6 +60,7 @@ def hold_row(it: Mapping[str, Any], member: Member) -> Row:
         hold_id=it["pk"],
         hold_kind=it["kind"],
         options=it["options"],
+        reads_first=it["reads_first"],
         whose=whose,
     )
 

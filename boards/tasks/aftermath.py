@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from django.db import connection
-from django.db.models import DateTimeField, ExpressionWrapper, F, QuerySet
+from django.db.models import DateTimeField, ExpressionWrapper, F, Q, QuerySet
 from django.db.models.functions import Now
 
 from boards.actors import Chain
@@ -15,7 +15,7 @@ from boards.debts import owing
 from boards.event_log import Entry, record_all
 from boards.locks import Rank, taking
 from boards.models import Debt, Hold, Task, TaskDep, Visit
-from boards.states import TERMINAL, HoldState, Status, Verb
+from boards.states import TERMINAL, HoldKind, HoldState, Status, Verb
 from boards.tasks import notices
 
 if TYPE_CHECKING:
@@ -99,12 +99,17 @@ def close_holds(asking: Mapping[int, Reason]) -> None:
 
 
 def unasked(task: Task) -> QuerySet[Hold]:
-    """The questions of a task's filing that an ending closed unanswered."""
-    return Hold.objects.filter(task=task, source=Hold.Source.FILING, state=HoldState.DISCARDED)
+    """The questions of its filing that keep a task from starting once it is retried.
+
+    Those that an ending closed unanswered, and where it never ran the confirms that were closed without a yes.
+    """
+    filed = Hold.objects.filter(task=task, source=Hold.Source.FILING)
+    refused = Q(kind=HoldKind.CONFIRM, state__in=[HoldState.ANSWERED, HoldState.EXPIRED]) & ~Q(answer__choice="yes")
+    return filed.filter(Q(state=HoldState.DISCARDED) | (refused if task.started_at is None else Q(pk=None)))
 
 
 def ask_again(chain: Chain, task: Task) -> None:
-    """Open the questions that an ending closed unanswered, with as much time as they had: they stand before the start.
+    """Open the questions that stand before the start again, with as much time as they had; events keep what was said.
 
     Without that a retry would open a gate to which nobody said yes. The caller counts them in `open_holds`.
     """
@@ -114,6 +119,8 @@ def ask_again(chain: Chain, task: Task) -> None:
         state=HoldState.OPEN,
         asked_at=Now(),
         due_at=ExpressionWrapper(Now() + (F("due_at") - F("asked_at")), output_field=DateTimeField()),
+        answer=None,
+        answer_key="",
         answered_by=None,
         answered_by_name="",
         answered_at=None,

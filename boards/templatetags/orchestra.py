@@ -114,7 +114,9 @@ def first_sign(name: str) -> str:
 
 @register.simple_tag
 def when(moment: datetime | None, shape: str = "age", classes: str = "", prefix: str = "") -> SafeString | str:
-    """A moment. `shape`: age (26 min), ago (26 min ago), clock (10:12), second (10:12:08), due (due 12:00), moment."""
+    """A moment. `shape`: age (26 min), ago (26 min ago), clock (10:12), second (10:12:08), due (due 12:00), moment;
+    till: how long from now (in 19 h), or how late (12 min late).
+    """
     if moment is None:
         return ""
     return format_html(
@@ -174,7 +176,7 @@ def render_card(view: CardView, *, is_mine: bool = False, oob: bool = False) -> 
 
 # Drawn anew by each process: no text of a card can hold it, and stand where a moment is put in.
 _MARK: Final = f"\x01{secrets.token_hex(8)}\x01"
-_TIMES: Final = re.compile(f"{_MARK}(age|due|clock) ([0-9]{{1,12}}){_MARK}")
+_TIMES: Final = re.compile(f"{_MARK}(age|due|clock|second) ([0-9]{{1,12}}){_MARK}")
 
 
 def _told(found: re.Match[str]) -> str:
@@ -218,6 +220,9 @@ def _in_words(moment: datetime, shape: str) -> str:
         return age_words(passed)
     if shape == "ago":
         return _("%(age)s ago") % {"age": age_words(passed)}
+    if shape == "till":
+        words = _("%(age)s late") if passed > 0 else _("in %(age)s")
+        return words % {"age": age_words(abs(passed))}
     if shape == "due" and passed > 0:
         return _("overdue %(age)s") % {"age": age_words(passed)}
     utc = moment.astimezone(UTC)

@@ -11,7 +11,7 @@ from boards.queries.home import board_cards, recent_endings, running_now, starta
 from boards.queries.needs_you import waiting
 from boards.web.members import MemberRequest, member_page
 
-WAITING_ROWS = 5
+WAITING_ROWS = 8
 
 
 @require_safe

@@ -46,8 +46,13 @@ class SignIn(LoginView):
 def sign_in_link(request: HttpRequest, token: str) -> HttpResponse:
     """A GET only shows a button: programs that preview links fetch them too, and must not use one up."""
     if request.method != "POST":
-        return render(request, "signin_link.html", {"who": link_user(token)})
+        who = link_user(token)
+        if who is None and request.user.is_authenticated:
+            return redirect("web:home")  # used before, most likely by this very person
+        return render(request, "signin_link.html", {"who": who})
     user = use_signin_link(token)
+    if user is None and request.user.is_authenticated:
+        return redirect("web:home")
     if user is None:
         return render(request, "signin_link.html", {"who": None}, status=410)
     login(request, user, backend=BACKEND)

@@ -31,7 +31,7 @@ from boards.web.members import MemberRequest, member_page
 @member_page
 def task(request: MemberRequest, slug: str, public_id: str) -> HttpResponse:
     """The drawer's content for a fragment's request, the full page for every other."""
-    context = _context(request, _found(request, slug, public_id))
+    context = _context(request, _found(request, slug, public_id), attempt=_number(request, "attempt"))
     return render(request, "task/_drawer.html" if request.htmx else "task/page.html", context)
 
 
@@ -40,10 +40,11 @@ def task(request: MemberRequest, slug: str, public_id: str) -> HttpResponse:
 def task_parts(request: MemberRequest, slug: str, public_id: str) -> HttpResponse:
     """Every live part, to be swapped in by its id; of the log and the open transcript only what is new.
 
-    `attempt`, `seen` and `events` say what the page has: its newest attempt, the last line, the last event.
+    `attempt`, `seen` and `events` say what the page has: its newest attempt, the last line, the last event; `folded`
+    that no line of that attempt was opened yet. An attempt that is new to the page comes open, the older ones folded.
     """
     found = _found(request, slug, public_id)
-    context = _context(request, found) | {"oob": True}
+    context = _context(request, found, attempt=0) | {"oob": True, "folded": request.GET.get("folded")}
     number, seen = _number(request, "attempt"), _number(request, "seen")
     if number and number == found.attempts:
         context["new_lines"] = lines_since(found, number, seen)
@@ -78,11 +79,11 @@ def _found(request: MemberRequest, slug: str, public_id: str) -> Task:
     return found
 
 
-def _context(request: MemberRequest, found: Task) -> dict[str, Any]:
+def _context(request: MemberRequest, found: Task, *, attempt: int) -> dict[str, Any]:
     page = task_page(
         found,
         request.member,
-        attempt=_number(request, "attempt"),
+        attempt=attempt,
         before=_number(request, "before"),
         events_before=_number(request, "events_before"),
     )

@@ -5,7 +5,7 @@ The verdict is pure; the counts are one query per board. Nothing is written.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
@@ -65,19 +65,28 @@ def reason(verdicts: Iterable[Verdict], standings: Iterable[Standing], *, spent:
     return Reason.BLOCKED_BY_FAILURES if Verdict.BLOCKED in set(verdicts) else Reason.ALL_COMPLETED
 
 
-def ask(boards: Sequence[Board], *, spent: bool) -> tuple[Reason, str] | None:
-    """The idle question of all these boards: why the pass is over, and the counts in words; None to go on."""
-    standings = [standing(board) for board in boards]
+def ask(
+    boards: Sequence[Board], *, spent: bool, unserved: Mapping[int, Collection[str]] | None = None
+) -> tuple[Reason, str] | None:
+    """The idle question of all these boards: why the pass is over, and the counts in words; None to go on.
+
+    `unserved`: by board, the names on its roster that no living drain has a worker for.
+    """
+    standings = [standing(board, (unserved or {}).get(board.pk, ())) for board in boards]
     verdicts = [verdict(board.on_idle, one) for board, one in zip(boards, standings, strict=True)]
     if Verdict.GO_ON in verdicts and not spent:
         return None
     return reason(verdicts, standings, spent=spent), words(standings)
 
 
-def standing(board: Board) -> Standing:
-    """Count the tasks of a board as the idle question sees them: a person's ready task waits on people."""
+def standing(board: Board, unserved: Collection[str] = ()) -> Standing:
+    """Count the tasks of a board as the idle question sees them: a person's ready task waits on people, and that of
+    a name which nobody serves on whoever brings its worker.
+    """
     people = RosterEntry.objects.filter(board=board, kind=RosterEntry.Kind.PERSON).values("name")
-    ready = Q(status=Status.PENDING, unmet_deps=0, open_holds=0) & ~Q(assignee__in=people)
+    ready = (
+        Q(status=Status.PENDING, unmet_deps=0, open_holds=0) & ~Q(assignee__in=people) & ~Q(assignee__in=list(unserved))
+    )
     worked = Q(status=Status.IN_PROGRESS) & (Q(lease_until__isnull=False) | Q(resume_ready_at__isnull=False))
     open_rows = ~Q(status__in=sorted(TERMINAL))
     found = Task.objects.filter(board=board)

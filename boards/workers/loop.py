@@ -146,6 +146,7 @@ class Drain:
         if not self._look_everywhere and not self._dirty:
             return False
         self._roster.refresh(at_once=not self._roster.known.issuperset(self._dirty))
+        self._say_all(self._roster.news(), "says")
         if self._look_everywhere:
             self._dirty, self._look_everywhere = set(self._roster.boards), False
         open_boards = self._dirty - self._spent_boards()
@@ -266,7 +267,11 @@ class Drain:
         return self._idle() if self.options.until_idle else None
 
     def _idle(self) -> DrainEnd | None:
-        found = idle.ask(list(self._roster.boards.values()), spent=bool(self._spent_boards()))
+        found = idle.ask(
+            list(self._roster.boards.values()),
+            spent=bool(self._spent_boards()),
+            unserved=self._roster.unserved,
+        )
         return found and DrainEnd(found[0], found[1], self._failed)
 
     def _sleep(self) -> None:

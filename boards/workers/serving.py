@@ -1,7 +1,8 @@
 """Which boards and assignees a drain serves, and how much it has room for (spec: 03 sections 1-2).
 
 Reads only. It serves roster entries that run in a drain and that this host can run, and the tasks that fall
-to a board's `default_worker`.
+to a board's `default_worker`. A Python worker that is not registered here is left alone: another drain may have it,
+or it is there after the next deploy.
 """
 
 from __future__ import annotations
@@ -39,7 +40,10 @@ class Roster:
     fallbacks: dict[Place, RosterEntry] = field(default_factory=dict)
     known: set[int] = field(default_factory=set)  # ids of all boards that were there at the last look
     present: list[str] = field(default_factory=list)
+    lacking: set[str] = field(default_factory=set)  # names whose tasks are left alone: there is no worker for them here
+    unserved: dict[int, set[str]] = field(default_factory=dict)  # of these, by board, what no living drain serves
     _read_at: float = float("-inf")
+    _told: set[str] = field(default_factory=set)
 
     def refresh(self, *, at_once: bool = False) -> None:
         """Read boards and rosters again, where what is known is older than a second or `at_once` is asked."""
@@ -74,23 +78,31 @@ class Roster:
     def words(self) -> str:
         """Whom this drain serves, and whom it cannot, in a line."""
         able = sorted({name for pk, name in self.entries if f"{pk}:{name}" in self.present})
-        unable = sorted({name for pk, name in self.entries if f"{pk}:{name}" not in self.present})
         parts = [f"serves {_some(able)}" if able else "serves nobody yet: no roster names a worker of this host"]
-        if unable:
-            parts.append(f"has no worker for {_some(unable)}")
-        return "; ".join(parts)
+        return "; ".join([*parts, *self.news()])
+
+    def news(self) -> list[str]:
+        """Whom it has no worker for, each name once."""
+        fresh = sorted(self.lacking - self._told)
+        self._told |= self.lacking
+        return [f"has no worker for {_some(fresh)}: such tasks wait for a drain that has one"] if fresh else []
 
     def _read_entries(self) -> None:
         inline = RosterEntry.objects.filter(board__in=self.boards, kind__in=self.adapters)
         able = {entry: self.adapters[entry.kind].can_run(entry.config) for entry in inline}
         elsewhere = self._served_elsewhere() if not all(able.values()) else set()
-        # What nobody can run is taken nevertheless, so that it fails with a sentence and does not wait for
-        # ever.
+        # A program that no host has is taken nevertheless, so that its task fails with a sentence and does not wait
+        # for ever. A Python worker comes with its app: its tasks stay Ready, and the page says that nobody serves it.
         self.entries = {
             (entry.board_id, entry.name): entry
             for entry, runs_here in able.items()
-            if runs_here or _pair(entry) not in elsewhere
+            if runs_here or (entry.kind == RosterEntry.Kind.COMMAND and _pair(entry) not in elsewhere)
         }
+        self.lacking = {entry.name for entry in able if (entry.board_id, entry.name) not in self.entries}
+        self.unserved = {}
+        for entry in able:
+            if (entry.board_id, entry.name) not in self.entries and _pair(entry) not in elsewhere:
+                self.unserved.setdefault(entry.board_id, set()).add(entry.name)
         self.present = sorted(_pair(entry) for entry, runs_here in able.items() if runs_here)
 
     def _served_elsewhere(self) -> set[str]:

@@ -15,6 +15,7 @@ on("htmx:configRequest", ({ target, detail }) => {
   const newest = document.getElementById("task-attempts")?.dataset.newest;
   const lines = document.querySelectorAll(`#lines-${newest} > [data-line]`);
   detail.parameters.attempt = newest ?? "0";
+  if (!document.getElementById(`lines-${newest}`)) detail.parameters.folded = "1";
   detail.parameters.seen = lines[lines.length - 1]?.dataset.line ?? "0";
   detail.parameters.events = document.querySelector("#event-list > [data-event]")?.dataset.event ?? "0";
 });
@@ -29,6 +30,8 @@ on("htmx:oobBeforeSwap", (event) => {
     later(target);
     return;
   }
+  const newest = fragment.querySelector("#task-attempts")?.dataset.newest;
+  if (newest && newest !== target.dataset.newest) return; // a new attempt is what one looks at now
   for (const details of fragment.querySelectorAll("details[id]")) {
     const shown = document.getElementById(details.id);
     if (shown) details.open = shown.open;
@@ -60,6 +63,16 @@ on("htmx:afterRequest", ({ detail }) => {
   form.reset();
   form.closest("details.act")?.removeAttribute("open");
   document.getElementById("task-title")?.focus({ preventScroll: true });
+});
+
+// A result that was left empty is asked about; handing back needs none.
+on("htmx:confirm", (event) => {
+  const { elt, triggeringEvent, issueRequest } = event.detail;
+  const question = elt.dataset?.asksEmpty;
+  if (!question || triggeringEvent?.submitter?.hasAttribute("formaction")) return;
+  if (elt.querySelector("textarea").value.trim()) return;
+  event.preventDefault();
+  if (confirm(question)) issueRequest(true);
 });
 
 function say(form, sentence) {

@@ -1,4 +1,4 @@
-// Puts each <time data-t> into the reader's zone and lets ages tick. Shapes: age, ago, clock, due, second, moment.
+// Puts each <time data-t> into the reader's zone and lets ages tick. Shapes: age, ago, till, clock, due, second, moment.
 // On hover: the exact moment here and in UTC. The server writes the same words in UTC for readers without script.
 
 const MINUTE = 60, HOUR = 3600, DAY = 86400;
@@ -26,6 +26,7 @@ const at = (moment, now) => {
 const words = {
   age: (moment, now) => age((now - moment) / 1000),
   ago: (moment, now) => `${age((now - moment) / 1000)} ago`,
+  till: (moment, now) => (moment > now ? `in ${age((moment - now) / 1000)}` : `${age((now - moment) / 1000)} late`),
   clock: at,
   due: (moment, now) => (moment > now ? `due ${at(moment, now)}` : `overdue ${age((now - moment) / 1000)}`),
   second: (moment) => toSecond.format(moment),

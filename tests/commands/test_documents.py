@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,8 @@ from pathlib import Path
 import pytest
 
 from boards.states import TRANSITIONS, Status
+from boards.workers.protocol import WORKERS, Answer, Suspended, SyncWorkerTask, TaskFacts
+from tests.workers.conftest import RecordingPort
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text()
@@ -49,6 +52,26 @@ def test_every_folder_it_names_is_there() -> None:
     table = README[README.index("## Folders") : README.index("## How a task moves")]
     for path in re.findall(r"`([\w/]+(?:/|\.py))`", table):
         assert (ROOT / path).exists(), path
+
+
+def test_the_worker_it_shows_runs_as_shown(tmp_path: Path) -> None:
+    code = README.partition("```python\n")[2].partition("```")[0]
+    page = tmp_path / "page"
+    page.write_text("Tides are high at noon.")
+    port, before = RecordingPort(), dict(WORKERS)
+    try:
+        (tmp_path / "workers.py").write_text(code)
+        runpy.run_path(str(tmp_path / "workers.py"))
+        work = WORKERS["summarise"].function
+        with pytest.raises(Suspended):
+            work(SyncWorkerTask(TaskFacts("t1", page.as_uri()), port))
+        asked = port.asked[-1]
+        port.answers[asked.key] = Answer("approval", asked.key, "approve", draft=asked.draft)
+        told = TaskFacts("t1", "Summarise it", input={"url": page.as_uri()})
+        assert work(SyncWorkerTask(told, port)) == {"summary": "Tides are high at noon."}
+    finally:
+        WORKERS.clear()
+        WORKERS.update(before)
 
 
 def test_the_documented_production_settings_pass_djangos_deploy_check(tmp_path: Path) -> None:

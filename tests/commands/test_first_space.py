@@ -72,6 +72,20 @@ def test_release_notes_are_under_way_on_a_repository_with_history(demo: Board) -
     assert Flow.objects.get().key == "release-notes"
 
 
+def test_what_names_nobody_is_the_writers_and_a_killed_drain_is_soon_noticed(demo: Board) -> None:
+    assert demo.default_worker == "writer"
+    assert set(Board.objects.values_list("lease_ms", flat=True)) == {30_000}
+
+
+def test_its_agents_have_work_for_about_five_minutes_and_no_more(demo: Board) -> None:
+    spans: dict[str, float] = {}
+    for task in Task.objects.filter(board=demo, status=Status.PENDING).exclude(input={}):
+        parts = len(task.input.get("pages") or task.input["sections"])
+        spans[task.assignee] = spans.get(task.assignee, 0) + parts * task.input.get("pace_s", 2)
+    assert 240 <= spans["reader"] / 2 <= 360, "two of its tasks run at once"
+    assert 240 <= spans["writer"] <= 360
+
+
 def test_a_second_start_makes_nothing(demo: Board) -> None:
     before = Task.objects.count()
     assert first_space.make_if_empty(demo=True, say=print) is False

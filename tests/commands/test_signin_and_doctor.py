@@ -88,6 +88,7 @@ class TestDoctor:
         assert ended.value.code == 1
         assert "problem  sweeper: No sweeper has ever run" in out.getvalue()
         assert "problem  drains: No drain is alive" in out.getvalue()
+        assert "problem  all of it: Neither runs: manage.py up starts everything" in out.getvalue()
 
     def test_a_deaf_listener_is_no_problem_but_said(self, operator: Member) -> None:
         for kind in Process.Kind:

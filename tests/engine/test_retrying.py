@@ -90,3 +90,25 @@ def test_the_reasons_against_a_retry_come_in_their_order(space, anna):
         paying.pay(debt.pk)
     assert tasks.retry(anna, first).reason is Reason.RETRY_BUDGET
     assert Task.objects.get(pk=first.pk).retry_ledger is None
+
+
+def test_a_retry_of_what_got_a_no_asks_again_and_does_not_start(board, anna):
+    root = cast.filed(board, anna, "Root")
+    child = cast.filed(board, anna, "Child", deps=[root.public_id], holds=[SURE])
+    people.answer_hold(anna, child.holds.get().pk, choice="no", text="Not these")
+    tasks.cancel(anna, root)
+    tasks.retry(anna, root, with_dependents=True)
+    tasks.complete(cast.agent_chain(board), root, None, claim=cast.claimed(board).ticket)
+    hold = child.holds.get(state="open")
+    assert (hold.answer, hold.answer_key, claimable(board)) == (None, "", [])
+    people.answer_hold(anna, hold.pk, choice="yes")
+    assert claimable(board) == [child.pk]
+
+
+def test_what_was_released_after_a_no_and_ran_is_not_asked_about_again(board, anna):
+    task = cast.filed(board, anna, holds=[SURE])
+    people.answer_hold(anna, task.holds.get().pk, choice="no")
+    tasks.release(anna, task)
+    tasks.fail(cast.agent_chain(board), task, "boom", claim=cast.claimed(board).ticket)
+    tasks.retry(anna, task)
+    assert claimable(board) == [task.pk]

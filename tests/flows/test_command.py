@@ -11,6 +11,7 @@ import yaml
 from django.core.management import CommandError, call_command
 
 from boards import flows
+from boards.flows import library
 from boards.flows.validation import validate
 from boards.management.commands import flow as command
 from boards.models import FlowRun
@@ -46,9 +47,33 @@ def followed(monkeypatch: pytest.MonkeyPatch, stage: Stage, *words: str) -> tupl
 def test_start_says_where_the_run_is(stage: Stage) -> None:
     stage.flow()
     told = run("start", "reviewed", "--input", "topic=tides", "--name", "About tides")
-    assert told == "About tides started as run 1 of Reviewed. /f/reviewed/r/1/\n"
+    assert told == "About tides started as run 1 of Reviewed: on the pages at /f/reviewed/r/1/\n"
     made = FlowRun.objects.get()
     assert (made.inputs, made.started_by_name) == ({"topic": "tides"}, "Olga")
+
+
+def test_with_site_url_the_address_can_be_opened(stage: Stage, settings: Any) -> None:
+    settings.SITE_URL = "https://board.example.org/"
+    stage.flow()
+    assert run("start", "reviewed").endswith(" of Reviewed: https://board.example.org/f/reviewed/r/1/\n")
+
+
+def test_an_installed_template_is_named_once(stage: Stage) -> None:
+    flows.install(stage.space, "release-notes")
+    with pytest.raises(CommandError, match=r"There is release-notes\.$"):
+        run("start", "nosuch")
+
+
+def test_a_changed_template_makes_a_new_version_at_the_next_start(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(library, "TEMPLATES", tmp_path)
+    (tmp_path / "reviewed.yaml").write_text(REVIEWED)
+    run("start", "reviewed")
+    run("start", "reviewed")
+    (tmp_path / "reviewed.yaml").write_text(REVIEWED.replace("name: Approve", "name: Look"))
+    run("start", "reviewed")
+    assert list(FlowRun.objects.order_by("pk").values_list("version__number", flat=True)) == [1, 1, 2]
 
 
 def test_start_acts_as_the_member_that_is_named(stage: Stage) -> None:
@@ -68,11 +93,11 @@ def test_a_followed_run_stops_where_a_person_is_asked(
     told, code = followed(monkeypatch, stage, "release-notes", "--input", "repo=.", "--input", "title=Notes")
     assert code == 3
     lines = told.splitlines()
-    assert lines[0] == "Release notes 1 started as run 1 of Release notes. /f/release-notes/r/1/"
+    assert lines[0] == "Release notes 1 started as run 1 of Release notes: on the pages at /f/release-notes/r/1/"
     assert "Collect: entered" in lines
     assert "Collect: done" in lines
     assert lines[-2].startswith("Approve: waits on a person. May these release notes be published?")
-    assert lines[-1] == "Answer it in Needs you, or here: /f/release-notes/r/1/"
+    assert lines[-1] == "Answer it in Needs you or in the run: on the pages at /f/release-notes/r/1/"
     assert FlowRun.objects.get().inputs["repo"] == str(repository.folder), "a folder is meant from where the shell is"
 
 
@@ -87,13 +112,13 @@ def test_a_followed_run_that_ends_leaves_with_zero(stage: Stage, monkeypatch: py
     stage.flow("{key: short, name: Short, steps: [{key: done, name: Done}]}")
     told, code = followed(monkeypatch, stage, "short")
     assert code == 0
-    assert told.splitlines()[-1] == "Short 1 is completed. /f/short/r/1/"
+    assert told.splitlines()[-1] == "Short 1 is completed: on the pages at /f/short/r/1/"
 
 
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (("start", "nothing"), 'There is no flow "nothing" in Halyard. There is reviewed, release-notes'),
+        (("start", "nothing"), 'There is no flow "nothing" in Halyard. There is release-notes, reviewed.'),
         (("start", "reviewed", "--input", "topic"), '"topic" is no input. Write it as NAME=VALUE.'),
         (("start", "reviewed", "--input", "topics=x"), 'There is no input "topics"'),
         (("start", "release-notes"), "Repository is needed."),

@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from django.db.models.functions import Now
 from django.test import Client
 from django.utils import timezone
 
@@ -17,6 +18,7 @@ from boards.queries.lanes import place
 from boards.tasks.types import HoldFiling
 from boards.templatetags.orchestra import age_words, render_card
 from tests.cast import (
+    HERE,
     READER,
     WRITER,
     agent_chain,
@@ -210,3 +212,20 @@ def test_the_board_brings_the_cursor_that_its_socket_goes_on_from(board: Board) 
 )
 def test_ages_have_one_unit(seconds: float, words: str) -> None:
     assert age_words(seconds) == words
+
+
+@pytest.mark.parametrize(
+    ("beat_s", "stopped", "silent"), [(1, False, False), (14, False, False), (16, False, True), (1, True, True)]
+)
+def test_a_card_says_that_its_worker_is_silent_and_when_it_is_taken_up(
+    board: Board, anna: Member, beat_s: int, stopped: bool, silent: bool
+) -> None:
+    task = filed(board, chain_of(anna), "Read the log")
+    claimed(board)
+    beat = Now() - timedelta(seconds=beat_s)
+    Process.objects.create(id=HERE["drain"], kind="drain", pid=1, beat_at=beat, stopped_at=beat if stopped else None)
+    card = card_of(board, task)
+    assert ("silent" in card.badges) is silent
+    assert ("Its worker has been silent since" in render_card(card)) is silent
+    row = Task.objects.get(pk=task.pk)
+    assert card.lease_until == (row.lease_until if silent else None)

@@ -103,3 +103,12 @@ def test_a_form_without_its_token_is_told_to_load_again(anna: Member) -> None:
     refused = strict.post("/sign-out/")
     assert refused.status_code == 403
     assert "too old to act" in refused.content.decode()
+
+
+def test_home_shows_eight_of_what_waits(page: Client, board: Board, anna: Member) -> None:
+    put_on_roster(board, anna)
+    for number in range(9):
+        filed(board, chain_of(anna), f"Part {number}", assignee="anna")
+    html = page.get("/").content.decode()
+    assert html.count('class="row"') == 8
+    assert "Show 1 more" in html

@@ -146,6 +146,18 @@ def test_order_is_due_soonest_then_priority_then_oldest(who):
     assert titles(waiting(who.anna)) == ["soon", "late", "urgent", "older", "old"]
 
 
+def test_a_yes_is_offered_only_where_the_row_shows_all_that_it_is_to(who):
+    of = people.task(who, status="in_progress")
+    people.hold(who, of, "confirm", prompt="Delete it?")
+    people.hold(who, of, "confirm", prompt="Delete this?", context="The folder of last year.")
+    people.hold(who, of, "confirm", title="Delete?", prompt="All that is in it, for good.")
+    people.hold(who, of, "question", prompt="Which name?", context="Both are in use.")
+    people.hold(who, of, "question", title="Name?", prompt="Which name stays?")
+    rows = {row.title: row for row in waiting(who.anna).rows}
+    assert {title for title, row in rows.items() if row.quick_choices} == {"Delete it?", "Name?"}
+    assert {row.open_label for row in rows.values() if not row.quick_choices} == {"Read and answer"}
+
+
 def test_filters_count_what_each_would_show(who):
     people.hold(who, people.task(who, status="in_progress"), title="Which name stays?")
     people.task(who, "Build the preview", status="errored")

@@ -10,7 +10,9 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from boards import flows
 from boards.models import Attempt, FlowRun, Hold, StepChange, Task, TranscriptItem, Visit
+from tests.cast import chain_of
 from tests.web import people_cast as people
 
 pytestmark = pytest.mark.django_db
@@ -124,6 +126,19 @@ def test_the_history_names_moves_answers_and_the_end(who, anna):
     page = html(anna, path(run))
     for part in ("Draft → Approve", "the turn was complete", "Ben Okri rejected", "Shorter.", "The run was cancelled"):
         assert part in page
+
+
+def test_a_step_that_was_moved_past_is_not_shown_as_approved(who, anna):
+    run = people.run(who)
+    stay = people.visit(run, "approve", "waiting")
+    people.hold(who, stay, "approval", prompt="Right?")
+    assert 'hx-confirm="Approve is still open; moving closes the question unanswered."' in html(anna, path(run))
+    flows.move(chain_of(who.olga), run, "publish")
+    page = html(anna, path(run))
+    assert "moved past" in page
+    assert "mark--done" not in page
+    assert "Olga Maas moved it from Approve to Publish</b>; the question was closed unanswered" in page
+    assert "the run went on to" not in page.partition('id="run-history"')[2].partition("</section>")[0]
 
 
 def test_what_the_member_may_not_see_is_not_there(who):

@@ -70,6 +70,12 @@ def test_opening_the_link_uses_nothing_and_pressing_the_button_signs_in_once(cli
     assert "does not work any more" in second.get(link).content.decode()
 
 
+def test_a_used_link_leads_home_whoever_is_in(client: Client, link: str) -> None:
+    client.post(link)
+    assert client.get(link)["Location"] == "/"
+    assert client.post(link)["Location"] == "/"
+
+
 def test_a_link_runs_out_by_the_clock_of_the_database(client: Client, link: str) -> None:
     SigninLink.objects.update(expires_at=Now() - timedelta(seconds=1))
     assert client.post(link).status_code == 410

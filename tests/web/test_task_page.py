@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import re
+from datetime import timedelta
 from html.parser import HTMLParser
 
 import pytest
 from django.db import connection
+from django.db.models.functions import Now
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from boards import people, tasks
 from boards.debts import paying
-from boards.models import Attempt, Board, Member, Task
+from boards.models import Attempt, Board, Member, Process, Task
 from boards.queries.transcript import FIRST_PAGE
 from boards.tasks import Filing, HoldFiling, file_task
 from tests import cast
@@ -287,6 +289,56 @@ def test_live_parts_bring_only_new_lines_and_events(desk):
     everything = desk.text(task, part="task_parts", htmx=True, attempt=0, seen=0, events=0)
     assert "First words." in everything
     assert 'id="task-attempts" hx-swap-oob="true"' in everything
+
+
+def test_a_new_attempt_comes_open_and_no_line_goes_where_there_is_no_place(desk):
+    task = desk.handed_in()
+    tasks.send_back(desk.chain, task, "Again.")
+    cast.claimed(desk.board)
+    tasks.add_transcript(task.pk, 2, "message", "The second one.", "writer")
+    parts = desk.text(task, part="task_parts", htmx=True, attempt=1, seen=0, events=1)
+    assert re.search(r'id="attempt-2" open', parts)
+    assert not re.search(r'id="attempt-1" open', parts)
+    assert 'id="lines-2"' in parts
+    assert "beforeend:#lines-2" not in parts
+    assert "beforeend:#lines-2" in desk.text(task, part="task_parts", htmx=True, attempt=2, seen=0, events=1)
+    folded = desk.text(task, part="task_parts", htmx=True, attempt=2, seen=0, events=1, folded=1)
+    assert "beforeend:#lines" not in folded
+    assert 'id="attempt-2-head" hx-swap-oob' in folded
+
+
+def test_the_way_to_the_edit_form_goes_with_the_end(desk):
+    task = desk.filed()
+    assert 'id="task-edit-link"' in desk.text(task)
+    desk.worked(task)
+    parts = desk.text(task, part="task_parts", htmx=True)
+    assert 'id="task-edit" hx-swap-oob="true"></span>' in parts
+
+
+def test_a_due_time_reads_as_what_is_left_or_how_late_it_is(desk):
+    task = desk.filed()
+    for hours, told in ((19.5, "in 19 h"), (-2.5, "2 h late")):
+        Task.objects.filter(pk=task.pk).update(due_at=Now() + timedelta(hours=hours))
+        assert told in words(desk.text(task))
+
+
+def test_a_silent_worker_is_told_with_what_comes_next(desk):
+    task = desk.filed()
+    cast.claimed(desk.board)
+    drain = Process.objects.create(id=cast.HERE["drain"], kind="drain", pid=1)
+    assert "silent" not in words(desk.text(task))
+    Process.objects.filter(pk=drain.pk).update(beat_at=Now() - timedelta(seconds=20))
+    page = words(desk.text(task))
+    assert "Worker silent" in page
+    assert re.search(
+        r"silent since \d\d:\d\d:\d\d ; the task is taken up again at \d\d:\d\d:\d\d unless it comes back", page
+    )
+
+
+def test_an_empty_hand_in_is_asked_about(desk):
+    task = desk.filed(assignee="ben")
+    tasks.claim_for_person(cast.chain_of(desk.ben), task)
+    assert 'data-asks-empty="Hand it in without a result?"' in desk.text(task, desk.ben)
 
 
 def test_numbers_of_the_address_that_are_none_are_ignored(desk):

@@ -38,7 +38,7 @@ def test_a_filed_task_is_worked_and_done(board: Board, anna: Chain, drain: Calla
     assert attempt.session is not None
     assert attempt.session.parent_id == task.filer_id
     assert row.run["session_id"] == str(attempt.session_id)
-    assert one.lines[0] == "serves writer; has no worker for reader"
+    assert one.lines[0] == "serves writer; has no worker for reader: such tasks wait for a drain that has one"
     assert one.lines[1] == "writer starts “the notes”"
     assert one.lines[2].startswith("writer finished “the notes” in ")
 
@@ -89,6 +89,42 @@ def test_what_only_another_drain_can_run_is_left_to_it(
     one.until_status(ours, Status.COMPLETED)
     assert cast.fresh(theirs).status == Status.PENDING
     assert Process.objects.exclude(pk=other.pk).get().assignees == [f"{board.pk}:reader"]
+
+
+def test_a_worker_that_is_not_registered_is_left_ready_and_said_once(
+    board: Board, anna: Chain, drain: Callable[..., InProcess]
+) -> None:
+    @worker("reader")
+    async def read(task):
+        return None
+
+    theirs = cast.filed(board, anna)
+    one = drain()
+    one.until_status(cast.filed(board, anna, assignee="reader"), Status.COMPLETED)
+    RosterEntry.objects.create(board=board, name="editor", kind="python", config={"worker": "not here"})
+    one.drain._roster.refresh(at_once=True)
+    one.until_status(cast.filed(board, anna, assignee="reader"), Status.COMPLETED)
+    row = cast.fresh(theirs)
+    assert (row.status, row.attempts) == (Status.PENDING, 0)
+    assert Process.objects.get().assignees == [f"{board.pk}:reader"]
+    assert [line for line in one.lines if "no worker for" in line] == [
+        "serves reader; has no worker for writer: such tasks wait for a drain that has one",
+        "has no worker for editor: such tasks wait for a drain that has one",
+    ]
+
+
+def test_a_task_that_nobody_serves_does_not_keep_a_pass_open(
+    board: Board, anna: Chain, drain: Callable[..., InProcess]
+) -> None:
+    @worker("reader")
+    async def read(task):
+        return None
+
+    cast.filed(board, anna)
+    one = drain(until_idle=True)
+    one.until_status(cast.filed(board, anna, assignee="reader"), Status.COMPLETED)
+    end = one.until(lambda: one.drain._over())
+    assert (end.reason, end.counts) == ("blocked-by-failures", "2 tasks: 1 Ready, 1 Done")
 
 
 def test_a_board_runs_no_more_at_once_than_its_concurrency(

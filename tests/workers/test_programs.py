@@ -78,9 +78,13 @@ def test_a_program_that_never_reads_its_input_is_no_trouble(program: Callable[..
     assert finished(program("print('{}')", {"input": {"large": "x" * 3_000_000}})) == {}
 
 
-def test_an_exit_code_is_told_with_the_last_complaint(program: Callable[..., Run]) -> None:
+def test_the_last_complaint_is_the_error_and_the_exit_code_is_its_detail(program: Callable[..., Run]) -> None:
     code = "import sys; print('one', file=sys.stderr); print('two\\n\\n', file=sys.stderr); sys.exit(4)"
-    assert error(program(code)) == "The program ended with exit code 4: two"
+    assert program(code).ending() == Failed("two", detail="The program ended with exit code 4.")
+
+
+def test_a_program_that_fails_without_a_word_is_told_by_its_exit_code(program: Callable[..., Run]) -> None:
+    assert error(program("raise SystemExit(4)")) == "The program ended with exit code 4."
 
 
 def test_a_signal_is_told_by_its_name(program: Callable[..., Run]) -> None:

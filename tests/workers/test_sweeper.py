@@ -147,3 +147,20 @@ def test_counters_of_attempts_agree_after_a_sweep(board: Board, anna: Chain) -> 
         cursor.execute("select count(*) from boards_event where task_id = %s and kind = 'task.errored'", [task.pk])
         assert cursor.fetchone()[0] == 1
     assert uuid.UUID(HERE)
+
+
+def test_pages_are_told_once_that_a_drain_fell_silent_and_once_that_it_is_back(
+    board: Board, anna: Chain, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[int | None] = []
+    task = cast.filed(board, anna)
+    cast.claimed(board)
+    Process.objects.create(id=HERE, kind="drain", pid=1)
+    monkeypatch.setattr(sweeping, "_told_silent", set())
+    monkeypatch.setattr(live_notices, "changed", lambda board_id, task_key=None, **more: told.append(task_key))
+    sweeping.tell_silent_drains()
+    assert told == []
+    for ago in (20, 21, 0, 1):
+        Process.objects.update(beat_at=Now() - timedelta(seconds=ago))
+        sweeping.tell_silent_drains()
+    assert told == [task.pk, None, task.pk, None]

@@ -75,7 +75,7 @@ class Progress:
         run = self.run
         match run.status:
             case RunStatus.COMPLETED:
-                lines.append(f"{run.name} is completed. {self.address(run)}")
+                lines.append(f"{run.name} is completed: {self.address(run)}")
                 lines.extend(f"Published: {path}" for path in _files(visits))
                 return ENDED_WELL
             case RunStatus.FAILED:
@@ -99,13 +99,13 @@ class Progress:
             asked = Hold.objects.filter(state=HoldState.OPEN, task=visit.task_id).first()
         if asked is not None:
             lines.append(f"{name}: waits on a person. {asked.prompt.splitlines()[0]}")
-            lines.append(f"Answer it in Needs you, or here: {self.address(self.run)}")
+            lines.append(f"Answer it in Needs you or in the run: {self.address(self.run)}")
             return WAITS
         if visit.task is not None and visit.task.status == Status.NEEDS_CHECK:
-            lines.append(f"{name}: handed in, and waits for somebody to check it. {self.address(self.run)}")
+            lines.append(f"{name}: handed in, and waits for somebody to check it: {self.address(self.run)}")
             return WAITS
         if visit.phase in (Phase.WAITING, Phase.PAUSED):
-            lines.append(f"{name}: waits until a person moves the run. {self.address(self.run)}")
+            lines.append(f"{name}: waits until a person moves the run: {self.address(self.run)}")
             return WAITS
         return None
 

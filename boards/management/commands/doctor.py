@@ -39,4 +39,7 @@ def _look() -> list[health.Finding]:
                 break
     except DatabaseError as error:
         return [health.Finding("database", False, f"It does not answer: {error}".strip())]
+    still = {finding.name for finding in found if not finding.ok}
+    if {"sweeper", "drains"} <= still:
+        found.append(health.Finding("all of it", False, "Neither runs: manage.py up starts everything on one machine."))
     return found

@@ -56,7 +56,7 @@ class Command(BaseCommand):
         schema = flows.load(version).inputs if version else {}
         inputs = dict(_input(pair, schema) for pair in options["input"])
         run = flows.start(_chain(flow.space, username), flow, inputs, name)
-        self.stdout.write(f"{run.name} started as run {run.number} of {flow.name}. {_address(run)}")
+        self.stdout.write(f"{run.name} started as run {run.number} of {flow.name}: {_address(run)}")
         if follow:
             self._follow(run)
 
@@ -65,7 +65,7 @@ class Command(BaseCommand):
         try:
             sys.exit(self._until_settled(progress))
         except KeyboardInterrupt:
-            raise CommandError(f"No longer followed; the run goes on. {_address(run)}", returncode=130) from None
+            raise CommandError(f"No longer followed; the run goes on: {_address(run)}", returncode=130) from None
 
     def _until_settled(self, progress: Progress) -> int:
         while True:
@@ -116,14 +116,14 @@ def _space(slug: str) -> Space:
 
 
 def _flow(space: Space, key: str) -> Flow:
-    """The space's flow; a ready template is installed on first use."""
+    """The space's flow; a ready template is installed on first use, and a changed one makes a new version."""
+    if key in library.template_keys():
+        return library.install(space, key)
     flow = Flow.objects.filter(space=space, key=key).select_related("space").first()
     if flow is not None:
         return flow
-    if key in library.template_keys():
-        return library.install(space, key)
-    known = ", ".join([*Flow.objects.filter(space=space).values_list("key", flat=True), *library.template_keys()])
-    raise CommandError(f'There is no flow "{key}" in {space.name}. There is {known}.')
+    known = {*Flow.objects.filter(space=space).values_list("key", flat=True), *library.template_keys()}
+    raise CommandError(f'There is no flow "{key}" in {space.name}. There is {", ".join(sorted(known))}.')
 
 
 def _chain(space: Space, username: str) -> Chain:
@@ -156,4 +156,6 @@ def _input(pair: str, schema: Any) -> tuple[str, Any]:
 
 
 def _address(run: FlowRun) -> str:
-    return f"{settings.SITE_URL.rstrip('/')}/f/{run.flow.key}/r/{run.number}/"
+    """The run's page: with SITE_URL to be opened as it is, else within the pages, wherever they are served."""
+    site, path = settings.SITE_URL.rstrip("/"), f"/f/{run.flow.key}/r/{run.number}/"
+    return f"{site}{path}" if site else f"on the pages at {path}"

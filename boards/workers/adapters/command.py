@@ -216,20 +216,19 @@ class _Program:
         if heard.code is None:
             return Failed("The launcher of the program was killed, and the program with it.")
         if heard.code != 0:
-            return StoppedEarly() if self._orders else Failed(_exit_words(heard.code, heard.last_complaint))
+            return StoppedEarly() if self._orders else _failed(heard.code, heard.last_complaint)
         return _result(result_file, heard.result)
 
 
-def _exit_words(code: int, complaint: str) -> str:
-    if code < 0:
-        with contextlib.suppress(ValueError):
-            return _with(f"The program was ended by {signal.Signals(-code).name}", complaint)
-        return _with(f"The program was ended by signal {-code}", complaint)
-    return _with(f"The program ended with exit code {code}", complaint)
-
-
-def _with(sentence: str, complaint: str) -> str:
-    return f"{sentence}: {complaint[:2000]}" if complaint else f"{sentence}."
+def _failed(code: int, complaint: str) -> Failed:
+    """A program that says why it failed is quoted; the exit code is for who reads the transcript."""
+    if code >= 0:
+        ended = f"The program ended with exit code {code}."
+        return Failed(complaint[:2000], detail=ended) if complaint else Failed(ended)
+    by = f"signal {-code}"
+    with contextlib.suppress(ValueError):
+        by = signal.Signals(-code).name
+    return Failed(f"The program was ended by {by}" + (f": {complaint[:2000]}" if complaint else "."))
 
 
 def _result(file: Path, line: ResultLine) -> Ending:
