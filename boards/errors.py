@@ -123,6 +123,18 @@ class ParentCancelled(Refusal):
     code = "parent_cancelled"
 
 
+class FollowUpOfUnrun(Refusal):
+    """The task never ran, so there is nothing to follow up. Edit it, or send it a message."""
+
+    code = "follow_up_of_unrun"
+
+
+class FollowUpTakesNoAssignee(Refusal):
+    """A follow-up runs with its first task's worker. Leave the assignee out."""
+
+    code, http_status = "follow_up_takes_no_assignee", 422
+
+
 class FieldLocked(Refusal):
     """This field is locked: the task was started."""
 

@@ -32,6 +32,7 @@ from boards.tasks.edits import (
 )
 from boards.tasks.endings import Settlement, settle_many
 from boards.tasks.filing import file_task, file_tasks
+from boards.tasks.follow_ups import at_work, chain_of, current_of
 from boards.tasks.moving import cancelled_by, hold, release, retry, set_paused, start_anyway
 from boards.tasks.progress import (
     Line,
@@ -44,7 +45,7 @@ from boards.tasks.progress import (
     recorded_steps,
     report_progress,
 )
-from boards.tasks.reading import dependency_outputs, get_task, list_tasks
+from boards.tasks.reading import dependency_outputs, get_task, list_tasks, rows_in_session
 from boards.tasks.types import (
     Claimed,
     Filing,
@@ -90,13 +91,16 @@ __all__ = [
     "add_label",
     "add_transcript",
     "add_transcript_lines",
+    "at_work",
     "begin_task_write",
     "cancel",
     "cancelled_by",
+    "chain_of",
     "claim",
     "claim_for_person",
     "complete",
     "current_claim",
+    "current_of",
     "dependency_outputs",
     "did_write_land",
     "end_for_good",
@@ -123,6 +127,7 @@ __all__ = [
     "renew_leases",
     "report_progress",
     "retry",
+    "rows_in_session",
     "send_back",
     "set_assignee",
     "set_paused",

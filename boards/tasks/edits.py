@@ -84,6 +84,7 @@ def update_task(chain: Chain, task: Task | int, **fields: Any) -> TaskWriteOutco
     row, _ = rows.lock_one(task)
     _require(chain, row, "tasks.edit")
     _refuse_locked(row, names)
+    _refuse_follow_up_assignee(row, changes)
     _check_names(row.board, changes, row)
     if dependencies is not None:
         changes |= _replace_deps(row, dependencies)
@@ -106,6 +107,11 @@ def _refuse_locked(row: Task, names: list[str]) -> None:
             f"{', '.join(locked)} cannot be changed: the task was started and is {label}. Send it a message instead.",
             fields=locked,
         )
+
+
+def _refuse_follow_up_assignee(row: Task, changes: Mapping[str, Any]) -> None:
+    if row.follow_up_of_id is not None and changes.get("assignee", row.assignee) != row.assignee:
+        raise errors.FollowUpTakesNoAssignee(field="assignee")
 
 
 def _check_names(board: Board, changes: Mapping[str, Any], row: Task) -> None:

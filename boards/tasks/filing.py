@@ -21,7 +21,7 @@ from boards.event_log import Entry, record_all
 from boards.locks import Rank, engine_transaction, sorted_keys, taking
 from boards.models import Board, Hold, IdempotencyKey, Session, Task, TaskDep, Visit
 from boards.states import LIVE, HoldKind, Status
-from boards.tasks import budgets, cleaning
+from boards.tasks import budgets, cleaning, follow_ups
 from boards.tasks.types import Filing, HoldFiling
 
 MAX_BATCH = 1_000
@@ -77,15 +77,14 @@ def _file(chain: Chain, board: Board, filings: Sequence[Filing], context: Contex
     if not 1 <= len(filings) <= MAX_BATCH:
         raise errors.InvalidInput(f"File 1 to {MAX_BATCH:,} tasks at once.")
     checked = [_checked(filing, board) for filing in filings]
+    checked, roots = follow_ups.resolve(board, "", checked)
     _check_assignees(board, checked)
-    return _write(chain, board, checked, context)
+    return _write(chain, board, checked, roots, context)
 
 
 def _checked(filing: Filing, board: Board) -> Filing:
     c = cleaning
     checker = filing.checker or board.checker
-    if checker != "none" and checker == filing.assignee:
-        raise errors.InvalidInput("checker must be somebody other than the assignee.", field="checker")
     return replace(
         filing,
         goal=c.checked_goal(filing.goal),
@@ -119,6 +118,8 @@ def _checked_hold(hold: HoldFiling) -> HoldFiling:
 def _check_assignees(board: Board, filings: Sequence[Filing]) -> None:
     names = list(board.roster.values_list("name", flat=True))
     for filing in filings:
+        if filing.checker != "none" and filing.checker == filing.assignee:
+            raise errors.InvalidInput("checker must be somebody other than the assignee.", field="checker")
         for name, field in ((filing.assignee, "assignee"), (filing.checker, "checker")):
             if name and name not in names and not (field == "checker" and name in {"none", "person"}):
                 known = ", ".join(names) or "nobody yet"
@@ -128,19 +129,22 @@ def _check_assignees(board: Board, filings: Sequence[Filing]) -> None:
 
 
 @engine_transaction
-def _write(chain: Chain, board: Board, filings: Sequence[Filing], context: Context) -> list[Task]:
+def _write(
+    chain: Chain, board: Board, filings: Sequence[Filing], roots: follow_ups.Roots, context: Context
+) -> list[Task]:
     stored = _idempotency_row(chain, board, filings, context)
     if stored is not None and stored.result is not None:
         return _stored_result(board, stored)
     _check_parent(context)
     _check_not_open(board, filings, context)
+    follow_ups.lock_numbers(roots)
     first = budgets.take_ids(board, "", len(filings))
     if first is None:
         raise errors.TotalTaskCapExceeded
     _check_enqueued(board, filings)
-    filings = _with_ids(board, filings, first)
+    filings = _with_ids(board, follow_ups.with_ids(filings, roots), first)
     dependencies = _lock_dependencies(board, filings)
-    tasks = _insert(chain, board, filings, context, dependencies)
+    tasks = _insert(chain, board, filings, context, dependencies, roots)
     if stored is not None:
         IdempotencyKey.objects.filter(pk=stored.pk).update(result=[task.public_id for task in tasks])
     return tasks
@@ -177,19 +181,25 @@ def _check_parent(context: Context) -> None:
 
 
 def _check_not_open(board: Board, filings: Sequence[Filing], context: Context) -> None:
-    """One open task a goal and assignee, unless the filer saw it and files anyway (or it is a flow's step)."""
-    if context.allow_same or context.visit is not None:
+    """One open task a goal and assignee, unless the filer saw it and files anyway (or it is a flow's step).
+
+    A follow-up is meant for the session of its chain, so it is nobody's twin.
+    """
+    fresh = [filing for filing in filings if not filing.follow_up_of]
+    if context.allow_same or context.visit is not None or not fresh:
         return
-    hashes = sorted({cleaning.goal_hash(filing.goal) for filing in filings})
+    hashes = sorted({cleaning.goal_hash(filing.goal) for filing in fresh})
     taking(Rank.BOARD_ADVISORY)
     with connection.cursor() as cursor:
         for digest in hashes:
             cursor.execute("select pg_advisory_xact_lock(%s, hashtext(%s))", [0x0B0B, f"{board.pk}:{digest}"])
     open_twins = {
         (task.goal_hash, task.assignee): task
-        for task in Task.objects.filter(board=board, goal_hash__in=hashes, status__in=sorted(LIVE))
+        for task in Task.objects.filter(
+            board=board, goal_hash__in=hashes, status__in=sorted(LIVE), follow_up_of__isnull=True
+        )
     }
-    for filing in filings:
+    for filing in fresh:
         twin = open_twins.get((cleaning.goal_hash(filing.goal), filing.assignee))
         if twin is not None:
             raise errors.AlreadyOpen(f"“{twin.label}” is open already with the same goal.", task_id=twin.public_id)
@@ -272,10 +282,17 @@ def _refuse_loops(filings: Mapping[str, Filing]) -> None:
 
 
 def _insert(
-    chain: Chain, board: Board, filings: Sequence[Filing], context: Context, dependencies: Mapping[str, Task]
+    chain: Chain,
+    board: Board,
+    filings: Sequence[Filing],
+    context: Context,
+    dependencies: Mapping[str, Task],
+    roots: follow_ups.Roots,
 ) -> list[Task]:
     session_id = context.session_id or chain.session_id or _service_session(chain).pk
     tasks = [_row(chain, board, filing, context, dependencies, session_id) for filing in filings]
+    for task, filing in zip(tasks, filings, strict=True):
+        task.follow_up_of = roots.get(filing.follow_up_of)
     try:
         with transaction.atomic():
             Task.objects.bulk_create(tasks)
@@ -365,7 +382,10 @@ def _service_session(chain: Chain) -> Session:
 
 
 def _filed(chain: Chain, task: Task, run_id: int | None) -> Entry:
-    return Entry("task.filed", chain, board_id=task.board_id, task_key=task.pk, run_id=run_id, to_status=task.status)
+    data = {"follow_up_of": task.follow_up_of.public_id} if task.follow_up_of else {}
+    return Entry(
+        "task.filed", chain, board_id=task.board_id, task_key=task.pk, run_id=run_id, to_status=task.status, data=data
+    )
 
 
 def _hold_opened(chain: Chain, hold: Hold, run_id: int | None) -> Entry:

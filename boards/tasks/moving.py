@@ -40,6 +40,8 @@ def release(chain: Chain, task: Task | int, assignee: str | None = None) -> Task
     if assignee is not None:
         if assignee and not row.board.roster.filter(name=assignee).exists():
             raise errors.UnknownAssignee(f"“{assignee}” is not on the roster of {row.board.name}.")
+        if row.follow_up_of_id is not None and assignee != row.assignee:
+            raise errors.FollowUpTakesNoAssignee(field="assignee")
         changes["assignee"] = assignee
     return _move(chain, row, Verb.RELEASE, changes, "task.released", now)
 
