@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from django.db import connection
-from django.db.models import Exists, F, OuterRef
+from django.db.models import Exists, F, OuterRef, Subquery
 from django.db.models.functions import Now
 from django.utils.translation import gettext as _
 
@@ -56,7 +56,8 @@ __all__ = [
 
 MAX_ATTEMPTS: Final = 50
 MAX_EVENTS: Final = 50
-_AT_THE_HEAD: Final = frozenset({"accept", "send_back", "complete", "hand_back", "claim", "steer"})
+# Each has a form of its own on the page.
+_AT_THE_HEAD: Final = frozenset({"accept", "send_back", "complete", "hand_back", "claim", "steer", "follow_up"})
 
 _SETTLING: Final = ("cascade", "notice", "session_stop")
 
@@ -147,6 +148,7 @@ def find_task(member: Member, slug: str, public_id: str) -> Task | None:
     """The task with its `board`; None for what is not there and for what is not the member's to see."""
     rows = Task.objects.filter(board__space=member.space_id, board__slug=slug, public_id=public_id)
     owed = Debt.objects.filter(task=OuterRef("pk"))
+    done = Task.objects.filter(follow_up_of=OuterRef("pk"), status=Status.COMPLETED)
     found = rows.select_related("board").annotate(
         db_now=Now(),
         settling=Exists(owed.filter(kind__in=_SETTLING)),
@@ -156,6 +158,7 @@ def find_task(member: Member, slug: str, public_id: str) -> Task | None:
         flow_key=F("visit__run__flow__key"),
         root_id=F("follow_up_of__public_id"),
         parent_id=F("filed_by_task__public_id"),
+        current_id=Subquery(done.order_by("-completed_at", "-pk").values("public_id")[:1]),
     )
     return next((task for task in found[:20] if _may_see(member, task)), None)
 

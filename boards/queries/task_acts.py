@@ -170,10 +170,14 @@ def _not_reclaim(view: TaskView, member: Member) -> str:
 
 def _not_steer(view: TaskView, member: Member) -> str:
     if view.task.is_ended:
-        return _("The task has ended. File a new task that says what is missing.")
+        return _("The task has ended. File a follow-up.")
     if len(view.task.steers) >= MAX_STEERS:
         return _("A task takes %(most)d messages at most.") % {"most": MAX_STEERS}
     return ""
+
+
+def _not_follow_up(view: TaskView, member: Member) -> str:
+    return _("It never ran, so there is nothing to follow up.") if view.task.started_at is None else ""
 
 
 def hits(view: TaskView) -> str:
@@ -227,5 +231,6 @@ _RULES = (
     _Rule("skip", lambda: _("Skip"), "tasks.skip", _not_skip, "skip", hits),
     _Rule("cancel", lambda: _("Cancel"), "tasks.cancel", _not_cancel, "x", hits),
     _Rule("steer", lambda: _("Send"), "tasks.steer", _not_steer, "right"),
+    _Rule("follow_up", lambda: _("File a follow-up"), "tasks.file", _not_follow_up, "follow"),
 )
 _BY_VERB = {rule.verb: rule for rule in _RULES}

@@ -5,22 +5,24 @@ Who may do what is the verb's decision; this module reads the form and translate
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from django.contrib import messages
 from django.http import Http404, HttpResponse, QueryDict
-from django.shortcuts import resolve_url
+from django.shortcuts import redirect, resolve_url
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 from django_htmx.http import trigger_client_event
 
 from boards import tasks
 from boards.actors import Chain
-from boards.errors import Forbidden, InvalidInput, Refusal
+from boards.errors import Forbidden, InvalidInput, Refusal, TaskFinished
 from boards.models import Task
 from boards.queries.task import find_task
-from boards.tasks.types import TaskWriteOutcome, Ticket
-from boards.web.answers import acted, refused
+from boards.tasks.types import Filing, TaskWriteOutcome, Ticket
+from boards.web.answers import acted, refused, with_toast
 from boards.web.members import MemberRequest, member_page
 
 CHANGED: Final = "task:changed"  # what static/js/task.js listens for: read the parts of the page again
@@ -46,9 +48,43 @@ def task_act(request: MemberRequest, slug: str, public_id: str, verb: str) -> Ht
     try:
         sentence = act(request.chain, task, request.POST)
     except Refusal as refusal:
-        return refused(request, refusal, back=back)
+        return _refused(request, refusal, back)
     response = acted(request, sentence, back=back)
     return trigger_client_event(response, CHANGED) if request.htmx else response
+
+
+@require_POST
+@member_page
+def follow_up(request: MemberRequest, slug: str, public_id: str) -> HttpResponse:
+    """File a follow-up of the task: a toast that leads to it, or on to its page.
+
+    `known`: how many tasks of the chain the page showed, so that the same words sent twice from it are one task.
+    """
+    task = find_task(request.member, slug, public_id)
+    if task is None:
+        raise Http404
+    back = resolve_url("web:task", slug, public_id)
+    goal, held = request.POST.get("goal", "").strip(), "held" in request.POST
+    words = hashlib.sha256(goal.encode("utf-8", "replace")).hexdigest()
+    key = f"follow_up:{task.pk}:{request.POST.get('known', '')[:10]}:{held}:{words}"
+    try:
+        filing = Filing(goal, follow_up_of=task.public_id, held=held)
+        made = tasks.file_task(request.chain, task.board, filing, idempotency_key=key)
+    except Refusal as refusal:
+        return _refused(request, refusal, back)
+    address = resolve_url("web:task", slug, made.public_id)
+    if not request.htmx:
+        messages.success(request, _("Filed."))
+        return redirect(address)
+    response = with_toast(HttpResponse(status=204), _("Filed."), href=address, link=_("Open"))
+    return trigger_client_event(response, CHANGED)
+
+
+def _refused(request: MemberRequest, refusal: Refusal, back: str) -> HttpResponse:
+    """The sentence of the refusal; where it says to file a follow-up, with the way there."""
+    finished = isinstance(refusal, TaskFinished)
+    way = {"href": f"{back}#task-follow", "link": _("File a follow-up")} if finished else {}
+    return refused(request, refusal, back=f"{back}#task-follow" if finished else back, **way)
 
 
 def _claim(chain: Chain, task: Task, form: QueryDict) -> str:
