@@ -153,6 +153,30 @@ class NothingToUpdate(Refusal):
     code, http_status = "nothing_to_update", 422
 
 
+class CancelTakesNoEdits(Refusal):
+    """A cancel is sent alone. Send the other fields before it, or leave them out."""
+
+    code, http_status = "cancel_takes_no_edits", 422
+
+
+class MessageTakesNoEdits(Refusal):
+    """A message is sent alone. Send the other fields in a request of their own."""
+
+    code, http_status = "message_takes_no_edits", 422
+
+
+class TaskWriteDeclined(Refusal):
+    """The task changed meanwhile, so this was not done. Read it again."""
+
+    code = "task_write_declined"
+
+
+class TerminalTaskWriteDeclined(TaskWriteDeclined):
+    """The task ended meanwhile, so this was not done. File a follow-up."""
+
+    code = "terminal_task_write_declined"
+
+
 class SteerLimit(Refusal):
     """A task takes 50 messages at most. File a follow-up."""
 

@@ -15,7 +15,7 @@ from boards.event_log import Entry, record
 from boards.locks import engine_transaction, lock_board
 from boards.models import Board, Task, TaskDep
 from boards.states import TERMINAL, Status
-from boards.tasks import aftermath, cleaning, rows
+from boards.tasks import aftermath, cleaning, rows, verbs
 from boards.tasks.types import Reason, Recorded, TaskWriteOutcome
 
 Rule = Literal["before_start", "until_finished"]
@@ -33,7 +33,10 @@ TASK_FIELD_RULES: Final[Mapping[str, Rule]] = {
     "max_attempts": "before_start",
     "checker": "before_start",
     "due_at": "until_finished",
+    "status": "before_start",  # held or pending; cancelled until it finishes, and sent alone
+    "message": "until_finished",  # sent alone
 }
+EDITED_STATUSES: Final = (Status.HELD, Status.PENDING, Status.CANCELLED)
 MAX_STEERS: Final = 50
 
 _CHECKS: Final[Mapping[str, Callable[[Any], Any]]] = {
@@ -63,26 +66,58 @@ def locked_fields(task: Task, fields: Iterable[str]) -> list[str]:
     return [name for name in fields if TASK_FIELD_RULES.get(name) == "before_start" and has_started(task)]
 
 
-@engine_transaction
 def update_task(chain: Chain, task: Task | int, **fields: Any) -> TaskWriteOutcome:
     """Edit named fields (flat). `labels` and `deps` replace, `metadata` merges; None in metadata removes the key.
 
-    Raises TaskFinished, FieldLocked, NothingToUpdate, InvalidInput, UnknownAssignee, DependencyLoop and its kin.
+    `status` is held or pending (with other fields, if wanted) or cancelled, alone; `message` is a steer, alone.
+    Raises TaskFinished, FieldLocked, NothingToUpdate, InvalidInput, UnknownAssignee, DependencyLoop and its kin,
+    CancelTakesNoEdits, MessageTakesNoEdits, SteerLimit, TerminalTaskWriteDeclined, TaskWriteDeclined.
     """
     if not fields:
         raise errors.NothingToUpdate
     if unknown := sorted(set(fields) - set(TASK_FIELD_RULES)):
         raise errors.InvalidInput(f"{unknown[0]} cannot be edited.", field=unknown[0])
-    deps = fields.pop("deps", None)
+    if "status" in fields and fields["status"] not in EDITED_STATUSES:
+        raise errors.InvalidInput(f"status may be set to {', '.join(EDITED_STATUSES)}.", field="status")
+    if "message" in fields:
+        if len(fields) > 1:
+            raise errors.MessageTakesNoEdits
+        return steer(chain, task, fields["message"])
+    if fields.get("status") == Status.CANCELLED:
+        if len(fields) > 1:
+            raise errors.CancelTakesNoEdits
+        return _cancel(chain, task)
+    return _edit(chain, task, fields)
+
+
+def _cancel(chain: Chain, task: Task | int) -> TaskWriteOutcome:
+    """A filer's cancel: refused as finished by what can be seen before it, as declined by what came between."""
+    seen = Task.objects.filter(pk=_key(task), board__space=chain.space_id).values_list("status", flat=True).first()
+    if seen in TERMINAL:
+        raise errors.TaskFinished
+    via = "person" if chain.acting.kind == "person" else "tool"
+    outcome = verbs.cancel(chain, task, via=via)
+    if outcome.reason is Reason.TERMINAL:
+        raise errors.TerminalTaskWriteDeclined
+    if not outcome.landed:
+        raise errors.TaskWriteDeclined(outcome.sentence)
+    return outcome
+
+
+@engine_transaction
+def _edit(chain: Chain, task: Task | int, fields: dict[str, Any]) -> TaskWriteOutcome:
+    fields = dict(fields)  # a repeat of the transaction starts from the same
+    deps, status = fields.pop("deps", None), fields.pop("status", None)
     changes = {name: _CHECKS[name](value) for name, value in fields.items()}
     if deps is not None:
         board_id = Task.objects.filter(pk=_key(task)).values_list("board_id", flat=True).first()
         if board_id is not None:
             lock_board(board_id)
-    names = [*changes, *(["deps"] if deps is not None else [])]
+    names = [*changes, *(["deps"] if deps is not None else []), *(["status"] if status is not None else [])]
     dependencies = _lock_with_dependencies(task, deps) if deps is not None else None
     row, _ = rows.lock_one(task)
-    _require(chain, row, "tasks.edit")
+    for action in _actions(names, status):
+        _require(chain, row, action)
     _refuse_locked(row, names)
     _refuse_follow_up_assignee(row, changes)
     _check_names(row.board, changes, row)
@@ -93,9 +128,24 @@ def update_task(chain: Chain, task: Task | int, **fields: Any) -> TaskWriteOutco
         changes["metadata"] = {name: value for name, value in merged.items() if value is not None}
     if "goal" in changes:
         changes["goal_hash"] = cleaning.goal_hash(changes["goal"])
+    if status is not None:
+        changes["status"] = Status(status)
     if all(getattr(row, name) == value for name, value in changes.items()) and dependencies is None:
         return TaskWriteOutcome(Recorded.UNCHANGED, row.status)
-    return _write(chain, row, changes, "task.edited", {"fields": names})
+    return _write(chain, row, changes, _event_kind(row, changes), {"fields": names})
+
+
+def _actions(names: list[str], status: str | None) -> list[str]:
+    """What the policy has to allow for an edit of these fields."""
+    moves = {Status.HELD: "tasks.hold", Status.PENDING: "tasks.release"}
+    edits = ["tasks.edit"] if set(names) - {"status"} else []
+    return [*edits, *([moves[Status(status)]] if status is not None else [])]
+
+
+def _event_kind(row: Task, changes: Mapping[str, Any]) -> str:
+    if changes.get("status", row.status) == row.status:
+        return "task.edited"
+    return "task.held" if changes["status"] == Status.HELD else "task.released"
 
 
 def _refuse_locked(row: Task, names: list[str]) -> None:
@@ -243,8 +293,9 @@ def _field_write(
 
 
 def _write(chain: Chain, row: Task, changes: dict[str, Any], kind: str, data: dict[str, Any]) -> TaskWriteOutcome:
+    was = row.status
     if not rows.write(row, changes):
-        raise errors.Refusal("The task changed meanwhile. Try again.")
+        raise errors.TaskWriteDeclined
     record(
         Entry(
             kind,
@@ -252,7 +303,7 @@ def _write(chain: Chain, row: Task, changes: dict[str, Any], kind: str, data: di
             board_id=row.board_id,
             task_key=row.pk,
             run_id=aftermath.run_of(row),
-            from_status=row.status,
+            from_status=was,
             to_status=row.status,
             attempt=row.attempts,
             data=data,

@@ -18,7 +18,7 @@ from django_htmx.http import trigger_client_event
 
 from boards import tasks
 from boards.actors import Chain
-from boards.errors import Forbidden, InvalidInput, Refusal, TaskFinished
+from boards.errors import Forbidden, InvalidInput, Refusal, TaskFinished, TaskWriteDeclined
 from boards.models import Task
 from boards.queries.task import find_task
 from boards.tasks.types import Filing, TaskWriteOutcome, Ticket
@@ -28,12 +28,6 @@ from boards.web.members import MemberRequest, member_page
 CHANGED: Final = "task:changed"  # what static/js/task.js listens for: read the parts of the page again
 
 Verb = Callable[[Chain, Task, QueryDict], str]
-
-
-class Declined(Refusal):
-    """The task changed meanwhile, so this was not done. The page shows how it stands now."""
-
-    code = "task_write_declined"
 
 
 @require_POST
@@ -186,5 +180,5 @@ def _needed(form: QueryDict, name: str, sentence: str) -> str:
 
 def _landed(outcome: TaskWriteOutcome, sentence: str) -> str:
     if not outcome.landed:
-        raise Declined(outcome.sentence)
+        raise TaskWriteDeclined(outcome.sentence)
     return sentence
