@@ -135,6 +135,12 @@ class FollowUpTakesNoAssignee(Refusal):
     code, http_status = "follow_up_takes_no_assignee", 422
 
 
+class WouldStart(Refusal):
+    """Nothing else holds it back, so this will start it. Send it again if it is to start."""
+
+    code = "would_start"
+
+
 class FieldLocked(Refusal):
     """This field is locked: the task was started."""
 

@@ -15,6 +15,7 @@ from django.utils.translation import ngettext
 from boards import policy
 from boards.models import Member, Task
 from boards.states import Status
+from boards.tasks.cleaning import CASCADE_WAS_HELD
 
 MAX_STEERS = 50
 
@@ -24,7 +25,8 @@ class TaskView:
     """A task and what its own row does not say. User ids are of people of the space; counts are of tasks.
 
     `assigned_to`, `worked_by`, `handed_in_by`, `checked_by`: user id or None. `dependents`: live ones that a cancel
-    would cancel too. `cascaded`: dependents that its ending cancelled. `ended_deps`: labels of dependencies that
+    would cancel too. `asks_again`: a question of its filing went unanswered and is asked again before it can start.
+    `cascaded`: dependents that its ending cancelled. `ended_deps`: labels of dependencies that
     ended without completing.
     """
 
@@ -42,6 +44,7 @@ class TaskView:
     lapsed: bool = False
     settling: bool = False
     backing_off: bool = False
+    asks_again: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +196,19 @@ def hits(view: TaskView) -> str:
 
 def _start_anyway_confirm(view: TaskView) -> str:
     names = ", ".join(f"“{label}”" for label in view.ended_deps)
-    return _("It will no longer wait for %(names)s.") % {"names": names}
+    return " ".join([_("It will no longer wait for %(names)s.") % {"names": names}, _then(view)])
+
+
+def _then(view: TaskView) -> str:
+    """What comes of a task that never ran once it waits no longer for the tasks that ended."""
+    task = view.task
+    if task.status == Status.HELD or (task.status == Status.CANCELLED and CASCADE_WAS_HELD in task.metadata):
+        return _("It stays held until somebody releases it.")
+    if task.open_holds or view.asks_again:
+        return _("It still waits for an answer.")
+    if task.unmet_deps > len(view.ended_deps):
+        return _("It still waits for other tasks.")
+    return _("This will start it.")
 
 
 def _retry_confirm(view: TaskView) -> str:

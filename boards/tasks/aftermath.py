@@ -9,6 +9,7 @@ from django.db import connection
 from django.db.models import F
 from django.db.models.functions import Now
 
+from boards.actors import Chain
 from boards.debts import owing
 from boards.event_log import Entry, record_all
 from boards.locks import Rank, taking
@@ -68,6 +69,38 @@ def discard_holds(ended: Sequence[Ended]) -> None:
         )
         for hold in closed
     )
+
+
+def reopen_holds(chain: Chain, task: Task) -> int:
+    """Ask again what was to be answered before the task could start and went with its cancelling; answers how many.
+
+    Without it a retry would open the gate that nobody answered. The caller has locked the task and writes
+    `open_holds`.
+    """
+    taking(Rank.HOLD)
+    unanswered = Hold.objects.filter(task=task.pk, attempt=0, source=Hold.Source.FILING, state=HoldState.DISCARDED)
+    again = list(unanswered.select_for_update(no_key=True).order_by("pk"))
+    Hold.objects.filter(pk__in=[hold.pk for hold in again]).update(
+        state=HoldState.OPEN,
+        asked_at=Now(),
+        answered_at=None,
+        answered_by=None,
+        answered_by_name="",
+        closed_reason="",
+        revision=F("revision") + 1,
+    )
+    record_all(
+        Entry(
+            "hold.opened",
+            chain,
+            board_id=task.board_id,
+            task_key=task.pk,
+            run_id=run_of(task),
+            data={"hold": hold.pk, "kind": hold.kind, "prompt": hold.prompt[:500], "again": True},
+        )
+        for hold in again
+    )
+    return len(again)
 
 
 def owe(one: Ended) -> None:

@@ -10,6 +10,7 @@ from boards.debts.kinds import pays
 from boards.models import Debt, Task, TaskDep
 from boards.states import TERMINAL, Status, Verb
 from boards.tasks import rows
+from boards.tasks.cleaning import CASCADE_FROM, CASCADE_WAS_HELD
 from boards.tasks.decisions import Options
 from boards.tasks.endings import Settlement, settle_many
 
@@ -35,7 +36,6 @@ def cascade(debt: Debt) -> bool:
     cause = locked[cause.pk]
     if not _still_ended_by(cause, debt):
         return True
-    marks = {"orchestra:cascade_from": cause.public_id}
     chain = service("sweeper", cause.board.space_id)
     settle_many(
         [
@@ -47,7 +47,8 @@ def cascade(debt: Debt) -> bool:
                 text=debt.data["reason"],
                 via="cascade",
                 cause="cascade",
-                metadata=marks,
+                metadata={CASCADE_FROM: cause.public_id}
+                | ({CASCADE_WAS_HELD: True} if locked[key].status == Status.HELD else {}),
             )
             for key in keys
             if key in locked and locked[key].status in {Status.PENDING, Status.HELD}

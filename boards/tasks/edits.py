@@ -66,9 +66,10 @@ def locked_fields(task: Task, fields: Iterable[str]) -> list[str]:
     return [name for name in fields if TASK_FIELD_RULES.get(name) == "before_start" and has_started(task)]
 
 
-def update_task(chain: Chain, task: Task | int, **fields: Any) -> TaskWriteOutcome:
+def update_task(chain: Chain, task: Task | int, *, unless_it_starts: bool = False, **fields: Any) -> TaskWriteOutcome:
     """Edit named fields (flat). `labels` and `deps` replace, `metadata` merges; None in metadata removes the key.
 
+    `unless_it_starts`: raise WouldStart where new dependencies would let it start, so that a person can be asked.
     `status` is held or pending (with other fields, if wanted) or cancelled, alone; `message` is a steer, alone.
     Raises TaskFinished, FieldLocked, NothingToUpdate, InvalidInput, UnknownAssignee, DependencyLoop and its kin,
     CancelTakesNoEdits, MessageTakesNoEdits, SteerLimit, TerminalTaskWriteDeclined, TaskWriteDeclined.
@@ -87,7 +88,7 @@ def update_task(chain: Chain, task: Task | int, **fields: Any) -> TaskWriteOutco
         if len(fields) > 1:
             raise errors.CancelTakesNoEdits
         return _cancel(chain, task)
-    return _edit(chain, task, fields)
+    return _edit(chain, task, fields, unless_it_starts)
 
 
 def _cancel(chain: Chain, task: Task | int) -> TaskWriteOutcome:
@@ -105,7 +106,7 @@ def _cancel(chain: Chain, task: Task | int) -> TaskWriteOutcome:
 
 
 @engine_transaction
-def _edit(chain: Chain, task: Task | int, fields: dict[str, Any]) -> TaskWriteOutcome:
+def _edit(chain: Chain, task: Task | int, fields: dict[str, Any], unless_it_starts: bool) -> TaskWriteOutcome:
     fields = dict(fields)  # a repeat of the transaction starts from the same
     deps, status = fields.pop("deps", None), fields.pop("status", None)
     changes = {name: _CHECKS[name](value) for name, value in fields.items()}
@@ -123,6 +124,8 @@ def _edit(chain: Chain, task: Task | int, fields: dict[str, Any]) -> TaskWriteOu
     _check_names(row.board, changes, row)
     if dependencies is not None:
         changes |= _replace_deps(row, dependencies)
+        if unless_it_starts and _starts(row, changes["unmet_deps"], status):
+            raise errors.WouldStart(field="deps")
     if "metadata" in changes:
         merged = {**row.metadata, **changes["metadata"]}
         changes["metadata"] = {name: value for name, value in merged.items() if value is not None}
@@ -133,6 +136,12 @@ def _edit(chain: Chain, task: Task | int, fields: dict[str, Any]) -> TaskWriteOu
     if all(getattr(row, name) == value for name, value in changes.items()) and dependencies is None:
         return TaskWriteOutcome(Recorded.UNCHANGED, row.status)
     return _write(chain, row, changes, _event_kind(row, changes), {"fields": names})
+
+
+def _starts(row: Task, unmet_deps: int, status: str | None) -> bool:
+    """Whether the dependencies were all that kept a Ready task from starting; a hold or a question still does."""
+    ready = (status or row.status) == Status.PENDING
+    return ready and not row.open_holds and row.unmet_deps > 0 and unmet_deps == 0
 
 
 def _actions(names: list[str], status: str | None) -> list[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -266,19 +266,26 @@ def _lock_dependencies(board: Board, filings: Sequence[Filing]) -> dict[str, Tas
 def _refuse_loops(filings: Mapping[str, Filing]) -> None:
     """Loops inside the batch; the filing of one task cannot close one, since nothing depends on it yet."""
     done: set[str] = set()
+    for start in filings:
+        path: dict[str, Iterator[str]] = {}  # in the order of the walk: a batch may be a chain of 1,000
+        _enter(start, path, done, filings)
+        while path:
+            name, deps = next(reversed(path.items()))
+            dep = next(deps, None)
+            if dep is None:
+                done.add(name)
+                del path[name]
+            else:
+                _enter(dep, path, done, filings)
 
-    def walk(name: str, path: tuple[str, ...]) -> None:
-        if name in path:
-            loop = " → ".join([*path[path.index(name) :], name])
-            raise errors.DependencyLoop(f"These dependencies form a loop: {loop}.")
-        if name in done or name not in filings:
-            return
-        for dep in filings[name].deps:
-            walk(dep, (*path, name))
-        done.add(name)
 
-    for name in filings:
-        walk(name, ())
+def _enter(name: str, path: dict[str, Iterator[str]], done: set[str], filings: Mapping[str, Filing]) -> None:
+    if name in path:
+        names = list(path)
+        loop = " → ".join([*names[names.index(name) :], name])
+        raise errors.DependencyLoop(f"These dependencies form a loop: {loop}.")
+    if name not in done and name in filings:
+        path[name] = iter(filings[name].deps)
 
 
 def _insert(

@@ -13,6 +13,7 @@ from boards.locks import engine_transaction, lock_board
 from boards.models import Board, Task, TaskDep
 from boards.states import Status, Verb
 from boards.tasks import aftermath, budgets, decisions, rows
+from boards.tasks.cleaning import CASCADE_WAS_HELD
 from boards.tasks.decisions import Options
 from boards.tasks.types import Reason, Recorded, TaskWriteOutcome
 
@@ -69,19 +70,19 @@ def _move(
 def retry(chain: Chain, task: Task | int, *, with_dependents: bool = False) -> TaskWriteOutcome:
     """Start an errored or cancelled task again: the same row, with its error as feedback.
 
-    `with_dependents` also retries those that its ending cancelled. Declines with `disallowed`, `settling`,
-    `dependency-ended` or `retry-budget`.
+    `with_dependents` also retries those that its ending cancelled; one that nobody had released is held again.
+    Declines with `disallowed`, `settling`, `dependency-ended` or `retry-budget`.
     """
     outcome = _retry(chain, task)
     if with_dependents and outcome.result is Recorded.RECORDED:
         key = task.pk if isinstance(task, Task) else task
         for dependent in cancelled_by(key):
-            _retry(chain, dependent)
+            _retry(chain, dependent, as_it_was=True)
     return outcome
 
 
 @engine_transaction
-def _retry(chain: Chain, task: Task | int) -> TaskWriteOutcome:
+def _retry(chain: Chain, task: Task | int, *, as_it_was: bool = False) -> TaskWriteOutcome:
     seen = _seen(chain, task)
     early = _no_retry(seen)
     if early is not None:
@@ -92,12 +93,12 @@ def _retry(chain: Chain, task: Task | int) -> TaskWriteOutcome:
             Reason.RETRY_BUDGET,
             f"The board's limit of {seen.board.max_total_retries} retries is spent.",
         )
-    row, _ = rows.lock_one(seen)
+    row, now = rows.lock_one(seen)
     late = _no_retry(row)
     if late is not None:
         budgets.take_back_retry(row.board, row.partition)
         return late
-    was = row.status
+    was, was_held = row.status, as_it_was and CASCADE_WAS_HELD in row.metadata
     ledger = row.retry_ledger or {"granted": 0, "denied_by_budget": False}
     changes = {
         "status": Status.PENDING,
@@ -108,13 +109,20 @@ def _retry(chain: Chain, task: Task | int) -> TaskWriteOutcome:
         "not_before": None,
         "max_attempts": decisions.tries_after_retry(row),
         "retry_ledger": {"granted": ledger["granted"] + 1, "denied_by_budget": False},
-        "metadata": {k: v for k, v in row.metadata.items() if not k.startswith("orchestra:cascade")},
+        "metadata": _without_cascade(row),
+        "open_holds": row.open_holds + aftermath.reopen_holds(chain, row),
     }
     if not rows.write(row, changes):
         budgets.take_back_retry(row.board, row.partition)
         return _declined(row, Reason.DISALLOWED, "The task changed meanwhile.")
     _record(chain, row, "task.retried", was)
+    if was_held:
+        return _move(chain, row, Verb.HOLD, {"status": Status.HELD}, "task.held", now)
     return TaskWriteOutcome(Recorded.RECORDED, row.status)
+
+
+def _without_cascade(row: Task) -> dict[str, Any]:
+    return {k: v for k, v in row.metadata.items() if not k.startswith("orchestra:cascade")}
 
 
 def _no_retry(row: Task) -> TaskWriteOutcome | None:
@@ -156,10 +164,13 @@ def cancelled_by(key: int) -> list[int]:
 
 @engine_transaction
 def start_anyway(chain: Chain, task: Task | int) -> TaskWriteOutcome:
-    """A person lets a dependent that never ran go without the dependencies that ended without completing."""
+    """A person lets a dependent that never ran go without the dependencies that ended without completing.
+
+    It takes out what can never be met and nothing else: a hold, an open question and other dependencies still block.
+    """
     seen = _seen(chain, task, "tasks.edit")
     lock_board(seen.board_id)
-    row, _ = rows.lock_one(seen)
+    row, now = rows.lock_one(seen)
     if row.started_at is not None or row.status not in {Status.PENDING, Status.HELD, Status.CANCELLED} or row.withdrawn:
         raise errors.IllegalTaskTransition(
             row.public_id, row.status, Status.PENDING, "Only a task that never ran can start anyway."
@@ -167,13 +178,19 @@ def start_anyway(chain: Chain, task: Task | int) -> TaskWriteOutcome:
     ended = TaskDep.objects.filter(dependent=row.pk, dependency__status__in=[Status.ERRORED, Status.CANCELLED])
     names = list(ended.values_list("dependency__public_id", flat=True))
     removed, _ = ended.delete()
-    was = row.status
+    was, was_held = row.status, CASCADE_WAS_HELD in row.metadata
     changes: dict[str, Any] = {"unmet_deps": row.unmet_deps - removed}
     if was == Status.CANCELLED:
         changes |= {"status": Status.PENDING, "completed_at": None, "error": "", "cancelled_via": ""}
+        changes |= {
+            "metadata": _without_cascade(row),
+            "open_holds": row.open_holds + aftermath.reopen_holds(chain, row),
+        }
     if not rows.write(row, changes):
         raise errors.IllegalTaskTransition(row.public_id, was, Status.PENDING)
     _record(chain, row, "task.edited", was, {"start_anyway_without": names})
+    if was == Status.CANCELLED and was_held:
+        return _move(chain, row, Verb.HOLD, {"status": Status.HELD}, "task.held", now)
     return TaskWriteOutcome(Recorded.RECORDED, row.status)
 
 

@@ -21,6 +21,7 @@ from boards.actors import Chain
 from boards.errors import Forbidden, InvalidInput, Refusal, TaskFinished, TaskWriteDeclined
 from boards.models import Task
 from boards.queries.task import find_task
+from boards.states import Status
 from boards.tasks.types import Filing, TaskWriteOutcome, Ticket
 from boards.web.answers import acted, refused, with_toast
 from boards.web.members import MemberRequest, member_page
@@ -132,7 +133,15 @@ def _release(chain: Chain, task: Task, form: QueryDict) -> str:
 
 
 def _start_anyway(chain: Chain, task: Task, form: QueryDict) -> str:
-    return _landed(tasks.start_anyway(chain, task), _("It starts without what it waited for."))
+    _landed(tasks.start_anyway(chain, task), "")
+    row = tasks.get_task(task.board, task.public_id)
+    if row.status == Status.HELD:
+        return _("It no longer waits for what ended, and is still held.")
+    if row.open_holds:
+        return _("It no longer waits for what ended. It starts when its question is answered.")
+    if row.unmet_deps:
+        return _("It no longer waits for what ended. It starts when the other tasks are done.")
+    return _("It starts without what it waited for.")
 
 
 def _reclaim(chain: Chain, task: Task, form: QueryDict) -> str:

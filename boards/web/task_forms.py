@@ -18,7 +18,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 from django_htmx.http import trigger_client_event
 
 from boards import tasks
-from boards.errors import AlreadyOpen, Refusal
+from boards.errors import AlreadyOpen, Refusal, WouldStart
 from boards.models import Board, Task
 from boards.queries.task import find_board, find_task
 from boards.queries.task_refs import open_refs
@@ -78,7 +78,7 @@ def edit_task(request: MemberRequest, slug: str, public_id: str) -> HttpResponse
         raise Http404
     stored = texts_of(task)
     locked = locked_fields(task, TASK_FIELD_RULES)
-    texts = stored
+    texts, starts = stored, False
     errors: dict[str, str] = {}
     if request.method == "POST":
         texts = Texts.of(request.POST, otherwise=stored, only=[name for name in TEXTS if name not in locked])
@@ -93,9 +93,10 @@ def edit_task(request: MemberRequest, slug: str, public_id: str) -> HttpResponse
                 messages.success(request, sentence)
                 return redirect("web:task", slug, public_id)
         except Refusal as refusal:
-            errors = _errors(refusal)
+            errors, starts = _errors(refusal), isinstance(refusal, WouldStart)
     context = _context(task.board, texts, errors) | {
         "task": task,
+        "starts": starts,
         "locked": locked,
         "marks": {name: _mark(stored, name) for name in TEXTS},
     }
@@ -134,7 +135,7 @@ def _filed(request: MemberRequest, board: Board, task: Task) -> HttpResponse:
 def _save(request: MemberRequest, task: Task, values: dict[str, Any]) -> str:
     if not values:
         return _("Nothing was changed.")
-    tasks.update_task(request.chain, task, **values)
+    tasks.update_task(request.chain, task, unless_it_starts="start_it" not in request.POST, **values)
     return _("Saved.")
 
 

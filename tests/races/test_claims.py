@@ -207,3 +207,19 @@ def test_a_root_that_is_tried_again_and_its_follow_up_never_work_at_once(board, 
     at_once(*[take] * 6)
     take()
     assert Task.objects.filter(board=board, status="in_progress").count() == 1
+
+
+@pytest.mark.parametrize("round_", range(10))
+def test_two_edits_that_each_add_half_of_a_loop_leave_one_half(board, anna, round_):
+    one, two = cast.filed(board, anna, id="one"), cast.filed(board, anna, id="two")
+    three = cast.filed(board, anna, id="three", deps=["two"])
+    answers = at_once(
+        lambda: tasks.update_task(anna, one, deps=["three"]),
+        lambda: tasks.update_task(anna, two, deps=["one"]),
+    )
+    refused = [answer for answer in answers if isinstance(answer, errors.DependencyLoop)]
+    assert len(refused) == 1
+    assert "→" in refused[0].sentence
+    edges = set(TaskDep.objects.values_list("dependent", "dependency"))
+    assert len(edges) == 2
+    assert (three.pk, two.pk) in edges
