@@ -123,6 +123,18 @@ class ParentCancelled(Refusal):
     code = "parent_cancelled"
 
 
+class NoPartition(Refusal):
+    """This board keeps a partition for each user or session, and this caller has none."""
+
+    code, http_status = "no_partition", 403
+
+
+class PartitionFixed(Refusal):
+    """How a board is partitioned cannot be changed once a task was filed on it. Make another board."""
+
+    code = "partition_fixed"
+
+
 class FollowUpOfUnrun(Refusal):
     """The task never ran, so there is nothing to follow up. Edit it, or send it a message."""
 

@@ -79,7 +79,8 @@ def start_state(task: Task, entry: RosterEntry | None) -> StartState:
         return StartState(served)
     live = Task.objects.filter(board=task.board_id, assignee=name, status=Status.IN_PROGRESS, kept_open_by="")
     running = refs(live.filter(lease_until__gt=Now()))
-    return StartState(True, len(running) < most, f"“{running[0].label}”" if running else "")
+    seen = [ref for ref in running if task.board.partition_by == Board.PartitionBy.NONE]
+    return StartState(True, len(running) < most, f"“{seen[0].label}”" if seen else "")
 
 
 def _serves(drain: Process, board_id: int, name: str) -> bool:
@@ -132,10 +133,10 @@ def spend_of(entries: Iterable[Any]) -> Spend | None:
     return Spend(tokens, cost) if tokens is not None or cost is not None else None
 
 
-def open_refs(board: Board, text: str) -> list[TaskRef]:
+def open_refs(board: Board, text: str, partition: str = "") -> list[TaskRef]:
     """Open tasks of the board whose id, title or goal holds the text, newest first: what a task may wait for."""
     words = text.split("—")[-1].strip()
-    rows = Task.objects.filter(board=board, partition="", status__in=sorted(LIVE))
+    rows = Task.objects.filter(board=board, partition=partition, status__in=sorted(LIVE))
     if words:
         matches = Q(title__icontains=words) | Q(goal__icontains=words) | Q(public_id__istartswith=words)
         rows = rows.filter(matches)

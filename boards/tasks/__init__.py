@@ -34,6 +34,7 @@ from boards.tasks.endings import Settlement, settle_many
 from boards.tasks.filing import file_task, file_tasks
 from boards.tasks.follow_ups import at_work, chain_of, current_of
 from boards.tasks.moving import cancelled_by, hold, release, retry, set_paused, start_anyway
+from boards.tasks.partitions import find_task_partitions, partition_of, require_unfiled
 from boards.tasks.progress import (
     Line,
     LostClaim,
@@ -107,6 +108,7 @@ __all__ = [
     "fail",
     "file_task",
     "file_tasks",
+    "find_task_partitions",
     "get_task",
     "hand_back",
     "has_started",
@@ -117,6 +119,7 @@ __all__ = [
     "locked_fields",
     "mint",
     "owns",
+    "partition_of",
     "patch_metadata",
     "person_ticket",
     "reclaim",
@@ -126,6 +129,7 @@ __all__ = [
     "remove_label",
     "renew_leases",
     "report_progress",
+    "require_unfiled",
     "retry",
     "rows_in_session",
     "send_back",

@@ -22,7 +22,7 @@ from boards.event_log import Entry, record_all
 from boards.locks import Rank, engine_transaction, taking
 from boards.models import Attempt, Board, RosterEntry, Task
 from boards.states import Status, Verb
-from boards.tasks import aftermath, decisions, follow_ups, rows
+from boards.tasks import aftermath, decisions, follow_ups, partitions, rows
 from boards.tasks.decisions import DEFAULT_MAX_ABANDONMENTS, Options
 from boards.tasks.endings import Settlement, settle_many
 from boards.tasks.types import Claimed, Reason, Recorded, RunLink, TaskWriteOutcome, Ticket, Wanted
@@ -416,6 +416,7 @@ def _note_sessions(links: Sequence[RunLink]) -> None:
 def claim_for_person(chain: Chain, task: Task | int) -> Claimed:
     """Start a task that is assigned to the person; their claim carries no lease, and the server keeps the ticket."""
     row, now = _lock_with_root(task)
+    partitions.require_own(chain, row)
     policy.require(chain, "tasks.claim", row.board.space_id)
     entry = row.board.roster.filter(name=row.assignee, kind=RosterEntry.Kind.PERSON, user=chain.user_id).first()
     if entry is None:

@@ -15,7 +15,7 @@ from boards.event_log import Entry, record
 from boards.locks import engine_transaction, lock_board
 from boards.models import Board, Task, TaskDep
 from boards.states import TERMINAL, Status
-from boards.tasks import aftermath, cleaning, rows, verbs
+from boards.tasks import aftermath, cleaning, partitions, rows, verbs
 from boards.tasks.types import Reason, Recorded, TaskWriteOutcome
 
 Rule = Literal["before_start", "until_finished"]
@@ -93,8 +93,11 @@ def update_task(chain: Chain, task: Task | int, *, unless_it_starts: bool = Fals
 
 def _cancel(chain: Chain, task: Task | int) -> TaskWriteOutcome:
     """A filer's cancel: refused as finished by what can be seen before it, as declined by what came between."""
-    seen = Task.objects.filter(pk=_key(task), board__space=chain.space_id).values_list("status", flat=True).first()
-    if seen in TERMINAL:
+    seen = Task.objects.select_related("board").filter(pk=_key(task), board__space=chain.space_id).first()
+    if seen is None:
+        raise errors.TaskNotFound
+    partitions.require_own(chain, seen)
+    if seen.status in TERMINAL:
         raise errors.TaskFinished
     via = "person" if chain.acting.kind == "person" else "tool"
     outcome = verbs.cancel(chain, task, via=via)
@@ -189,8 +192,10 @@ def _lock_with_dependencies(task: Task | int, names: Any) -> list[Task]:
     if isinstance(names, str):
         raise errors.InvalidInput("deps must be a list of task ids.", field="deps")
     wanted = [cleaning.checked_id(name) for name in dict.fromkeys(names)]
-    board_id = Task.objects.filter(pk=_key(task)).values_list("board_id", flat=True).first()
-    found = dict(Task.objects.filter(board=board_id, public_id__in=wanted).values_list("public_id", "pk"))
+    place = Task.objects.filter(pk=_key(task)).values("board", "partition").first()
+    if place is None:
+        raise errors.TaskNotFound
+    found = dict(Task.objects.filter(**place, public_id__in=wanted).values_list("public_id", "pk"))
     if missing := [name for name in wanted if name not in found]:
         raise errors.DependencyNotOnBoard(f"The dependency {missing[0]} is not on this board.", id=missing[0])
     locked = rows.lock([_key(task), *found.values()])
@@ -324,6 +329,7 @@ def _write(chain: Chain, row: Task, changes: dict[str, Any], kind: str, data: di
 def _require(chain: Chain, row: Task, action: str) -> None:
     if row.board.space_id != chain.space_id:
         raise errors.TaskNotFound
+    partitions.require_own(chain, row)
     policy.require(chain, action, row.board.space_id)
 
 

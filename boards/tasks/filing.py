@@ -21,7 +21,7 @@ from boards.event_log import Entry, record_all
 from boards.locks import Rank, engine_transaction, sorted_keys, taking
 from boards.models import Board, Hold, IdempotencyKey, Session, Task, TaskDep, Visit
 from boards.states import LIVE, HoldKind, Status
-from boards.tasks import budgets, cleaning, follow_ups
+from boards.tasks import budgets, cleaning, follow_ups, partitions
 from boards.tasks.types import Filing, HoldFiling
 
 MAX_BATCH = 1_000
@@ -36,6 +36,7 @@ class Context:
     session_id: uuid.UUID | None = None
     allow_same: bool = False
     idempotency_key: str = ""
+    partition: str = ""  # computed from the chain; no caller gives it
 
 
 def file_task(
@@ -77,7 +78,8 @@ def _file(chain: Chain, board: Board, filings: Sequence[Filing], context: Contex
     if not 1 <= len(filings) <= MAX_BATCH:
         raise errors.InvalidInput(f"File 1 to {MAX_BATCH:,} tasks at once.")
     checked = [_checked(filing, board) for filing in filings]
-    checked, roots = follow_ups.resolve(board, "", checked)
+    context = replace(context, partition=partitions.partition_of(chain, board))
+    checked, roots = follow_ups.resolve(board, context.partition, checked)
     _check_assignees(board, checked)
     return _write(chain, board, checked, roots, context)
 
@@ -134,16 +136,17 @@ def _write(
 ) -> list[Task]:
     stored = _idempotency_row(chain, board, filings, context)
     if stored is not None and stored.result is not None:
-        return _stored_result(board, stored)
+        return _stored_result(board, context.partition, stored)
     _check_parent(context)
+    partitions.lock_kind(board)
     _check_not_open(board, filings, context)
     follow_ups.lock_numbers(roots)
-    first = budgets.take_ids(board, "", len(filings))
+    first = budgets.take_ids(board, context.partition, len(filings))
     if first is None:
         raise errors.TotalTaskCapExceeded
-    _check_enqueued(board, filings)
-    filings = _with_ids(board, follow_ups.with_ids(filings, roots), first)
-    dependencies = _lock_dependencies(board, filings)
+    _check_enqueued(board, context.partition, filings)
+    filings = _with_ids(board, context.partition, follow_ups.with_ids(filings, roots), first)
+    dependencies = _lock_dependencies(board, context.partition, filings)
     tasks = _insert(chain, board, filings, context, dependencies, roots)
     if stored is not None:
         IdempotencyKey.objects.filter(pk=stored.pk).update(result=[task.public_id for task in tasks])
@@ -155,7 +158,8 @@ def _idempotency_row(chain: Chain, board: Board, filings: Sequence[Filing], cont
     if not context.idempotency_key:
         return None
     taking(Rank.IDEMPOTENCY)
-    body = json.dumps([board.pk, [asdict(filing) for filing in filings]], default=str, sort_keys=True)
+    place = [board.pk, context.partition] if context.partition else [board.pk]
+    body = json.dumps([*place, [asdict(filing) for filing in filings]], default=str, sort_keys=True)
     digest = hashlib.sha256(body.encode()).hexdigest()
     row, made = IdempotencyKey.objects.get_or_create(
         caller=f"{chain.hops[0].kind}:{chain.hops[0].id}",
@@ -168,9 +172,9 @@ def _idempotency_row(chain: Chain, board: Board, filings: Sequence[Filing], cont
     return row
 
 
-def _stored_result(board: Board, row: IdempotencyKey) -> list[Task]:
+def _stored_result(board: Board, partition: str, row: IdempotencyKey) -> list[Task]:
     names: list[str] = row.result or []
-    found = {t.public_id: t for t in Task.objects.filter(board=board, partition="", public_id__in=names)}
+    found = {t.public_id: t for t in Task.objects.filter(board=board, partition=partition, public_id__in=names)}
     return [found[name] for name in names if name in found]
 
 
@@ -192,11 +196,16 @@ def _check_not_open(board: Board, filings: Sequence[Filing], context: Context) -
     taking(Rank.BOARD_ADVISORY)
     with connection.cursor() as cursor:
         for digest in hashes:
-            cursor.execute("select pg_advisory_xact_lock(%s, hashtext(%s))", [0x0B0B, f"{board.pk}:{digest}"])
+            place = f"{board.pk}:{context.partition}:{digest}"
+            cursor.execute("select pg_advisory_xact_lock(%s, hashtext(%s))", [0x0B0B, place])
     open_twins = {
         (task.goal_hash, task.assignee): task
         for task in Task.objects.filter(
-            board=board, goal_hash__in=hashes, status__in=sorted(LIVE), follow_up_of__isnull=True
+            board=board,
+            partition=context.partition,
+            goal_hash__in=hashes,
+            status__in=sorted(LIVE),
+            follow_up_of__isnull=True,
         )
     }
     for filing in fresh:
@@ -205,24 +214,24 @@ def _check_not_open(board: Board, filings: Sequence[Filing], context: Context) -
             raise errors.AlreadyOpen(f"“{twin.label}” is open already with the same goal.", task_id=twin.public_id)
 
 
-def _check_enqueued(board: Board, filings: Sequence[Filing]) -> None:
+def _check_enqueued(board: Board, partition: str, filings: Sequence[Filing]) -> None:
     if board.max_enqueued_tasks is None:
         return
     new = sum(not filing.held for filing in filings)
     room = board.max_enqueued_tasks - new
-    pending = Task.objects.filter(board=board, partition="", status=Status.PENDING).values("pk")
+    pending = Task.objects.filter(board=board, partition=partition, status=Status.PENDING).values("pk")
     if new and (room < 0 or pending[: room + 1].count() > room):
         raise errors.EnqueuedTaskCapExceeded
 
 
-def _with_ids(board: Board, filings: Sequence[Filing], first: int) -> list[Filing]:
+def _with_ids(board: Board, partition: str, filings: Sequence[Filing], first: int) -> list[Filing]:
     """Each filing with its id: the one chosen, else `t` and the board's running number, ascending within a batch."""
     chosen = [filing.id for filing in filings if filing.id]
     if len(set(chosen)) != len(chosen):
         raise errors.TaskIdTaken("Two tasks of the batch have the same id.")
     generated = {f"t{first + n}" for n in range(1, len(filings) + 1)}
     taken = set(
-        Task.objects.filter(board=board, partition="", public_id__in=[*chosen, *generated]).values_list(
+        Task.objects.filter(board=board, partition=partition, public_id__in=[*chosen, *generated]).values_list(
             "public_id", flat=True
         )
     )
@@ -236,7 +245,7 @@ def _with_ids(board: Board, filings: Sequence[Filing], first: int) -> list[Filin
     return numbered
 
 
-def _lock_dependencies(board: Board, filings: Sequence[Filing]) -> dict[str, Task]:
+def _lock_dependencies(board: Board, partition: str, filings: Sequence[Filing]) -> dict[str, Task]:
     """Dependencies on the board, locked FOR SHARE in key order, their status read after the lock."""
     ours = {filing.id: filing for filing in filings}
     _refuse_loops(ours)
@@ -244,7 +253,9 @@ def _lock_dependencies(board: Board, filings: Sequence[Filing]) -> dict[str, Tas
     if not names:
         return {}
     taking(Rank.TASK)
-    found = dict(Task.objects.filter(board=board, partition="", public_id__in=names).values_list("public_id", "pk"))
+    found = dict(
+        Task.objects.filter(board=board, partition=partition, public_id__in=names).values_list("public_id", "pk")
+    )
     if missing := [name for name in names if name not in found]:
         raise errors.DependencyNotOnBoard(f"The dependency {missing[0]} is not on this board.", id=missing[0])
     with connection.cursor() as cursor:
@@ -336,6 +347,7 @@ def _row(
     met = sum(dep in dependencies and dependencies[dep].status == Status.COMPLETED for dep in filing.deps)
     return Task(
         board=board,
+        partition=context.partition,
         public_id=filing.id,
         goal=filing.goal,
         goal_hash=cleaning.goal_hash(filing.goal),

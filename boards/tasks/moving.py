@@ -12,7 +12,7 @@ from boards.event_log import Entry, record
 from boards.locks import engine_transaction, lock_board
 from boards.models import Board, Task, TaskDep
 from boards.states import Status, Verb
-from boards.tasks import aftermath, budgets, decisions, rows
+from boards.tasks import aftermath, budgets, decisions, partitions, rows
 from boards.tasks.cleaning import CASCADE_WAS_HELD
 from boards.tasks.decisions import Options
 from boards.tasks.types import Reason, Recorded, TaskWriteOutcome
@@ -207,6 +207,7 @@ def _seen(chain: Chain, task: Task | int, action: str = "tasks.retry") -> Task:
     row = Task.objects.select_related("board").filter(pk=key, board__space=chain.space_id).first()
     if row is None:
         raise errors.TaskNotFound
+    partitions.require_own(chain, row)
     policy.require(chain, action, row.board.space_id)
     return row
 
@@ -214,6 +215,7 @@ def _seen(chain: Chain, task: Task | int, action: str = "tasks.retry") -> Task:
 def _require(chain: Chain, row: Task, action: str) -> None:
     if row.board.space_id != chain.space_id:
         raise errors.TaskNotFound
+    partitions.require_own(chain, row)
     policy.require(chain, action, row.board.space_id)
 
 

@@ -12,17 +12,22 @@ from boards.models import Board, Session, Task, TaskDep
 from boards.tasks.follow_ups import current_of
 
 
-def get_task(board: Board, public_id: str) -> Task:
-    """The task of that id on the board, with its `current`; TaskNotFound for anything that is not there."""
-    task = Task.objects.select_related("board").filter(board=board, partition="", public_id=public_id).first()
+def get_task(board: Board, public_id: str, *, partition: str = "") -> Task:
+    """The task of that id on the board, with its `current`; TaskNotFound for anything that is not there.
+
+    `partition`: the key that `partition_of` or `find_task_partitions` answered.
+    """
+    task = Task.objects.select_related("board").filter(board=board, partition=partition, public_id=public_id).first()
     if task is None:
         raise TaskNotFound
     return _with_current([task])[0]
 
 
-def list_tasks(board: Board, *, status: str = "", assignee: str = "", label: str = "", limit: int = 200) -> list[Task]:
-    """Tasks of a board in claim order, narrowed where a filter is given."""
-    tasks = Task.objects.filter(board=board).order_by("created_at", "pk")
+def list_tasks(
+    board: Board, *, partition: str = "", status: str = "", assignee: str = "", label: str = "", limit: int = 200
+) -> list[Task]:
+    """Tasks of a board, or of one partition of it, in claim order, narrowed where a filter is given."""
+    tasks = Task.objects.filter(board=board, partition=partition).order_by("created_at", "pk")
     if status:
         tasks = tasks.filter(status=status)
     if assignee:
@@ -32,13 +37,14 @@ def list_tasks(board: Board, *, status: str = "", assignee: str = "", label: str
     return _with_current(list(tasks[:limit]))
 
 
-def rows_in_session(board: Board, session: Session | UUID) -> list[Task]:
+def rows_in_session(board: Board, session: Session | UUID, *, partition: str = "") -> list[Task]:
     """The tasks whose run link names the session, each with its whole follow-up chain, started or not.
 
     In board order (`created_at`, then key), each once; an empty list for a session that ran nothing.
     """
     session_id = session.pk if isinstance(session, Session) else session
-    ran = Task.objects.filter(board=board, attempt_rows__session=session_id, run__session_id=str(session_id))
+    here = Task.objects.filter(board=board, partition=partition)
+    ran = here.filter(attempt_rows__session=session_id, run__session_id=str(session_id))
     roots = {root or key for key, root in ran.values_list("pk", "follow_up_of")}
     chains = Task.objects.filter(Q(pk__in=roots) | Q(follow_up_of__in=roots))
     return _with_current(list(chains.order_by("created_at", "pk")))

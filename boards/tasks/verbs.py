@@ -13,6 +13,7 @@ from boards.actors import Chain
 from boards.debts import owing
 from boards.models import Attempt, Task
 from boards.states import Status, Verb
+from boards.tasks import partitions
 from boards.tasks.cleaning import required_text
 from boards.tasks.decisions import Options
 from boards.tasks.endings import Settlement, settle
@@ -126,6 +127,7 @@ def _visible(chain: Chain, task: Task | int, action: str) -> Task:
     row = Task.objects.select_related("board").filter(pk=_key(task), board__space=chain.space_id).first()
     if row is None:
         raise errors.TaskNotFound
+    partitions.require_own(chain, row)
     policy.require(chain, action, row.board.space_id)
     return row
 

@@ -59,7 +59,7 @@ def new_task(request: MemberRequest, slug: str) -> HttpResponse:
         except Refusal as refusal:
             errors = _errors(refusal)
             twin = str(refusal.facts.get("task_id", "")) if isinstance(refusal, AlreadyOpen) else ""
-    context = _context(board, texts, errors) | {
+    context = _context(board, texts, errors, tasks.partition_of(request.chain, board)) | {
         "given": given,
         "twin": twin,
         "form_key": given.get("form_key") or uuid.uuid4().hex,
@@ -94,7 +94,7 @@ def edit_task(request: MemberRequest, slug: str, public_id: str) -> HttpResponse
                 return redirect("web:task", slug, public_id)
         except Refusal as refusal:
             errors, starts = _errors(refusal), isinstance(refusal, WouldStart)
-    context = _context(task.board, texts, errors) | {
+    context = _context(task.board, texts, errors, task.partition) | {
         "task": task,
         "starts": starts,
         "locked": locked,
@@ -111,7 +111,11 @@ def dependency_options(request: MemberRequest, slug: str) -> HttpResponse:
     if board is None:
         raise Http404
     typed = request.GET.get("q", "") or next(iter(request.GET.getlist("deps")), "")
-    return render(request, "task/_dep_options.html", {"open_tasks": open_refs(board, typed.replace("\x00", "")[:200])})
+    return render(
+        request,
+        "task/_dep_options.html",
+        {"open_tasks": open_refs(board, typed.replace("\x00", "")[:200], tasks.partition_of(request.chain, board))},
+    )
 
 
 def _file(request: MemberRequest, board: Board, filing: Filing) -> Task:
@@ -159,13 +163,13 @@ def _mark(texts: Texts, name: str) -> str:
     return hashlib.sha256(texts.normal(name).encode("utf-8", "replace")).hexdigest()[:16]
 
 
-def _context(board: Board, texts: Texts, errors: dict[str, str]) -> dict[str, Any]:
+def _context(board: Board, texts: Texts, errors: dict[str, str], partition: str) -> dict[str, Any]:
     return {
         "board": board,
         "locked": [],
         "roster": list(board.roster.select_related("user")),
         "texts": texts,
         "errors": errors,
-        "open_tasks": open_refs(board, ""),
+        "open_tasks": open_refs(board, "", partition),
         "section": "boards",
     }

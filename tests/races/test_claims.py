@@ -8,10 +8,10 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from django.db import close_old_connections, connection
+from django.db import close_old_connections, connection, transaction
 
 from boards import errors, people, tasks
-from boards.models import Attempt, Event, Task, TaskDep
+from boards.models import Attempt, Board, Event, Task, TaskDep
 from boards.states import Verb
 from boards.tasks import Filing, Recorded, Wanted
 from tests import cast
@@ -223,3 +223,16 @@ def test_two_edits_that_each_add_half_of_a_loop_leave_one_half(board, anna, roun
     edges = set(TaskDep.objects.values_list("dependent", "dependency"))
     assert len(edges) == 2
     assert (three.pk, two.pk) in edges
+
+
+@pytest.mark.parametrize("round_", range(10))
+def test_a_first_filing_against_a_change_of_the_partitions_leaves_no_row_of_another_kind(board, anna, round_):
+    def partition() -> None:
+        with transaction.atomic():
+            tasks.require_unfiled(board.pk)
+            Board.objects.filter(pk=board.pk).update(partition_by="user")
+
+    at_once(lambda: cast.filed(board, anna), partition)
+    board.refresh_from_db()
+    expected = {tasks.partition_of(anna, board)}
+    assert set(Task.objects.filter(board=board).values_list("partition", flat=True)) <= expected
