@@ -129,6 +129,36 @@ class ParentCancelled(Refusal):
     code = "parent_cancelled"
 
 
+class NoPartition(Refusal):
+    """This board keeps a partition for each user or session, and this caller has none."""
+
+    code, http_status = "no_partition", 403
+
+
+class PartitionFixed(Refusal):
+    """How a board is partitioned cannot be changed once a task was filed on it. Make another board."""
+
+    code = "partition_fixed"
+
+
+class FollowUpOfUnrun(Refusal):
+    """The task never ran, so there is nothing to follow up. Edit it, or send it a message."""
+
+    code = "follow_up_of_unrun"
+
+
+class FollowUpTakesNoAssignee(Refusal):
+    """A follow-up runs with its first task's worker. Leave the assignee out."""
+
+    code, http_status = "follow_up_takes_no_assignee", 422
+
+
+class WouldStart(Refusal):
+    """Nothing else holds it back, so this will start it. Send it again if it is to start."""
+
+    code = "would_start"
+
+
 class FieldLocked(Refusal):
     """This field is locked: the task was started."""
 
@@ -145,6 +175,30 @@ class NothingToUpdate(Refusal):
     """Name at least one field to change."""
 
     code, http_status = "nothing_to_update", 422
+
+
+class CancelTakesNoEdits(Refusal):
+    """A cancel is sent alone. Send the other fields before it, or leave them out."""
+
+    code, http_status = "cancel_takes_no_edits", 422
+
+
+class MessageTakesNoEdits(Refusal):
+    """A message is sent alone. Send the other fields in a request of their own."""
+
+    code, http_status = "message_takes_no_edits", 422
+
+
+class TaskWriteDeclined(Refusal):
+    """The task changed meanwhile, so this was not done. Read it again."""
+
+    code = "task_write_declined"
+
+
+class TerminalTaskWriteDeclined(TaskWriteDeclined):
+    """The task ended meanwhile, so this was not done. File a follow-up."""
+
+    code = "terminal_task_write_declined"
 
 
 class SteerLimit(Refusal):

@@ -18,9 +18,11 @@ from django.utils.translation import gettext_lazy as _
 
 from boards import actors
 from boards.admin.window import InMySpaces, OfMySpaces, operates, spaces_of
+from boards.errors import PartitionFixed
 from boards.event_log import Entry, record
 from boards.models import Board, Member, Role, RosterEntry, Task, User
 from boards.states import LIVE
+from boards.tasks import require_unfiled
 from boards.workers.protocol import WORKERS
 
 KINDS = [  # those that something of this version runs, or that need nothing to run them
@@ -123,6 +125,15 @@ class BoardForm(forms.ModelForm):
             raise ValidationError(_("Write none, person, or a name of the roster."))
         return checker
 
+    def clean_partition_by(self) -> str:
+        chosen: str = self.cleaned_data["partition_by"]
+        if self.instance.pk and "partition_by" in self.changed_data:
+            try:
+                require_unfiled(self.instance.pk)
+            except PartitionFixed as refusal:
+                raise ValidationError(refusal.sentence) from refusal
+        return chosen
+
     def clean_default_worker(self) -> str:
         name: str = self.cleaned_data["default_worker"]
         if name and not (self.instance.pk and self.instance.roster.filter(name=name).exists()):
@@ -145,6 +156,7 @@ class BoardPage(InMySpaces):
             _("How work is handed out"),
             {"fields": ("concurrency", "claim_order", "default_worker", "lease_ms", "retry_backoff_ms")},
         ),
+        (_("Whose tasks are apart"), {"fields": ("partition_by",)}),
         (_("Who checks"), {"fields": ("checker", "send_back_spends_try", "max_send_backs")}),
         (_("Limits"), {"fields": ("max_enqueued_tasks", "max_total_tasks", "max_total_retries", "on_error")}),
         (_("Shapes of input and output"), {"fields": ("input_schema", "output_schema"), "classes": ("collapse",)}),

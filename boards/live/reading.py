@@ -94,7 +94,7 @@ class _Made:
     def __init__(self) -> None:
         self.html: Callable[[Lanes, frozenset[int]], str] = cache(lanes_html)
         self.counts: Callable[[Lanes], str] = cache(counts_html)
-        self.ids: Callable[[frozenset[int]], list[str]] = cache(_public_ids)
+        self.ids: Callable[[frozenset[int], str], list[str]] = cache(_public_ids)
 
 
 def _tail(work: Work) -> Outcome:
@@ -127,11 +127,12 @@ def _refreshes(made: _Made, due: Due, cursor: str) -> list[tuple[Pages, str]]:
 
 def _changes(made: _Made, due: Due, keys: frozenset[int], missed: Missed, cursor: str) -> list[tuple[Pages, str]]:
     sends: list[tuple[Pages, str]] = []
-    ids = made.ids(keys) if keys and (due.lanes or due.tasks) else []
     for lanes, sockets in due.lanes.items() if keys or missed.itself else ():
+        ids = made.ids(keys, lanes.filters.partition) if keys else []
         changed = _hints(tasks=ids, runs=sorted(missed.run_ids), process=missed.itself)
         sends.append((sockets, message(made.html(lanes, keys) if keys else "", cursor=cursor, changed=changed)))
-    for task_id in set(ids) & due.tasks.keys():
+    # A page that shows a task is told that something changed under its id, and reads with its own rights.
+    for task_id in _changed_ids(keys, due.tasks) if keys and due.tasks else ():
         sends.append((due.tasks[task_id], message(cursor=cursor, changed=_hints(tasks=[task_id]))))
     return sends
 
@@ -156,7 +157,7 @@ def _caught_up(made: _Made, page: Subscription, missed: dict[int, Missed], curso
     runs = frozenset[int]().union(*(one.run_ids for one in mine.values()))
     stirred = not all(one.quiet for one in mine.values())
     changed = _hints(
-        tasks=made.ids(board.task_keys) if board.task_keys else [],
+        tasks=_told_ids(made, page, board.task_keys) if board.task_keys else [],
         runs=sorted(runs) if page.lanes else [page.run_id] if page.run_id in runs else [],
         needs=stirred,
         home=page.home and stirred,
@@ -185,5 +186,16 @@ def _hints(**hints: Any) -> dict[str, Any]:
     return {name: value for name, value in hints.items() if value}
 
 
-def _public_ids(keys: frozenset[int]) -> list[str]:
-    return sorted(set(Task.objects.filter(pk__in=keys).values_list("public_id", flat=True)))
+def _public_ids(keys: frozenset[int], partition: str) -> list[str]:
+    found = Task.objects.filter(pk__in=keys, partition=partition)
+    return sorted(set(found.values_list("public_id", flat=True)))
+
+
+def _told_ids(made: _Made, page: Subscription, keys: frozenset[int]) -> list[str]:
+    if page.lanes:
+        return made.ids(keys, page.lanes.filters.partition)
+    return sorted(_changed_ids(keys, {page.task_id}))
+
+
+def _changed_ids(keys: frozenset[int], ids: Iterable[str]) -> set[str]:
+    return set(Task.objects.filter(pk__in=keys, public_id__in=list(ids)).values_list("public_id", flat=True))

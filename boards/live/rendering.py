@@ -58,6 +58,8 @@ def _cards(lanes: Lanes, keys: list[int]) -> Iterable[str]:
     for view in update.cards:
         yield render_card(view, oob=True)
     if update.gone:
-        left = Task.objects.filter(pk__in=update.gone).values_list("public_id", "partition")
+        left = Task.objects.filter(pk__in=update.gone, partition=lanes.filters.partition).values_list(
+            "public_id", "partition"
+        )
         for public_id, partition in left:
             yield format_html('<i id="{}" hx-swap-oob="delete"></i>', task_dom_id(lanes.board_id, public_id, partition))

@@ -99,6 +99,9 @@ class Task(models.Model):
     write_log = models.JSONField(default=list, blank=True)
     write_log_truncated = models.BooleanField(default=False)
 
+    # Filled by reads of a root: the latest completed follow-up of its chain (`boards.tasks.reading`).
+    current: Task | None = None
+
     class Meta:
         constraints = [
             # Relied on by filing: the winner of two filings under one id is decided here.
@@ -129,6 +132,12 @@ class Task(models.Model):
             models.CheckConstraint(
                 condition=models.Q(max_attempts__isnull=True) | models.Q(max_attempts__gte=1),
                 name="task_max_attempts_at_least_one",
+            ),
+            # Relied on by the claim: follow-ups of one task run one at a time, whoever claims.
+            models.UniqueConstraint(
+                fields=["follow_up_of"],
+                condition=models.Q(status=Status.IN_PROGRESS, follow_up_of__isnull=False),
+                name="task_one_follow_up_at_work",
             ),
             models.CheckConstraint(
                 condition=models.Q(withdrawn__isnull=True) | models.Q(status=Status.CANCELLED),

@@ -20,7 +20,7 @@ from boards.models import FlowRun, Hold, Task, TranscriptItem
 from boards.people import decisions
 from boards.states import HoldKind, HoldState, RunStatus, Status
 from boards.stored_text import clean_text
-from boards.tasks import aftermath, cleaning, rows
+from boards.tasks import aftermath, cleaning, partitions, rows
 
 
 def answer_hold(
@@ -222,10 +222,15 @@ def closed_words(hold: Hold) -> str:
 
 
 def _visible(chain: Chain, hold_id: int) -> Hold:
-    hold = Hold.objects.select_related("board").filter(pk=hold_id, board__space=chain.space_id).first()
-    if hold is None or not may_answer(chain, hold):
+    found = Hold.objects.select_related("board", "task__board")
+    hold = found.filter(pk=hold_id, board__space=chain.space_id).first()
+    if hold is None or not may_answer(chain, hold) or not _in_own_partition(chain, hold):
         raise errors.NotFound("There is no such question here.")
     return hold
+
+
+def _in_own_partition(chain: Chain, hold: Hold) -> bool:
+    return hold.task is None or partitions.reaches(chain, hold.task)
 
 
 def may_answer(chain: Chain, hold: Hold) -> bool:

@@ -152,7 +152,7 @@ def cards(board: Board | int, keys: Iterable[int], filters: BoardFilter | None =
     if row is None:
         return CardsUpdate([], wanted)
     facts = _facts(row)
-    matching = matching_keys(row, filters or BoardFilter(), wanted)
+    matching = matching_keys(row, BoardFilter() if filters is None else filters, wanted)
     return CardsUpdate(read_cards(row, facts.roster, matching), sorted(set(wanted) - set(matching)))
 
 
@@ -167,7 +167,8 @@ def _annotated(boards: Any) -> Any:
         "host", "pk"
     )
     working = (
-        Task.objects.filter(board=outer, status=Status.IN_PROGRESS)
+        # One row for every reader: on a partitioned board nothing is told of what runs, since it may be another's.
+        Task.objects.filter(board=outer, partition="", status=Status.IN_PROGRESS)
         .order_by()
         .values("assignee")
         .annotate(n=Count("*"), asks=Count("pk", filter=Q(open_holds__gt=0)))

@@ -63,6 +63,7 @@ class CardView:
     attempt: str = ""
     next_try: datetime | None = None
     follow_up: bool = False
+    chain_busy: bool = False  # another task of its chain is being worked
     stopping: bool = False
     served: bool = True
     run_name: str = ""
@@ -140,12 +141,21 @@ def _rows(tasks: QuerySet[Task]) -> Iterable[Any]:
         stopping=Case(When(Q(attempts__gt=0) & ~Q(status=Status.PENDING), then=Exists(stop)), default=Value(False)),
         run_name=Coalesce(F("visit__run__name"), Value("")),
         silent_since=silent_since("drain"),
+        chain_busy=_chain_busy(),
     ).values(
         "key", "partition", "public_id", "revision", "status", "title", "assignee", "checker", "attempts", "failures",
         "max_attempts", "unmet_deps", "open_holds", "due_at", "not_before", "since", "ticks", "follow_up_of_id",
         "filed_by", "goal_head", "note", "why", "done", "total", "holds_open", "blocked", "stopping", "run_name",
-        "silent_since", "lease_until",
+        "silent_since", "lease_until", "chain_busy",
     )  # fmt: skip
+
+
+def _chain_busy() -> Case:
+    """Whether a Ready follow-up waits for another task of its chain; asked of follow-ups only."""
+    root = OuterRef("follow_up_of")
+    others = Task.objects.filter(Q(follow_up_of=root) | Q(pk=root), status=Status.IN_PROGRESS)
+    waiting = Q(status=Status.PENDING, follow_up_of__isnull=False)
+    return Case(When(waiting, then=Exists(others)), default=Value(False))
 
 
 def _since(taken: QuerySet[Attempt, Any]) -> Case:
@@ -185,6 +195,7 @@ def _view(board: Board, roster: Roster, row: dict[str, Any]) -> CardView:
         attempt="" if status in {Status.COMPLETED, Status.CANCELLED} else _attempt(row),
         next_try=row["not_before"] if pending else None,
         follow_up=row["follow_up_of_id"] is not None,
+        chain_busy=row["chain_busy"],
         stopping=row["stopping"],
         served=roster.serves(row["assignee"]) if pending else True,
         run_name=row["run_name"],

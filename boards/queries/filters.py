@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from urllib.parse import urlencode
 
 from django.db.models import Q, QuerySet
@@ -16,11 +16,15 @@ NOBODY = "-"  # as an assignee: tasks without one
 
 @dataclass(frozen=True, slots=True)
 class BoardFilter:
-    """`text` is looked for in title and goal, or is an id; `mine_of`: the user whose own tasks are wanted, or 0."""
+    """`text` is looked for in title and goal, or is an id; `mine_of`: the user whose own tasks are wanted, or 0.
+
+    `partition`: the reader's own, which on a partitioned board is all that there is; no address names it.
+    """
 
     text: str = ""
     assignee: str = ""
     mine_of: int = 0
+    partition: str = ""
 
     @classmethod
     def from_query(cls, query: Mapping[str, str], user_id: int) -> BoardFilter:
@@ -30,6 +34,10 @@ class BoardFilter:
             assignee=_clean(query.get("assignee", "")),
             mine_of=user_id if query.get("mine") else 0,
         )
+
+    def within(self, partition: str) -> BoardFilter:
+        """The same for a reader of that partition."""
+        return replace(self, partition=partition)
 
     def query_string(self) -> str:
         """The filter as it stands in the address; empty where nothing is narrowed."""
@@ -41,6 +49,8 @@ class BoardFilter:
 
     def apply(self, tasks: QuerySet[Task], board: Board) -> QuerySet[Task]:
         """The tasks of `board` that match."""
+        if board.partition_by != Board.PartitionBy.NONE:
+            tasks = tasks.filter(partition=self.partition) if self.partition else tasks.none()
         if self.text:
             found = Q(title__icontains=self.text) | Q(goal__icontains=self.text) | Q(public_id=self.text)
             tasks = tasks.filter(found)

@@ -59,10 +59,13 @@ class TaskLine:
 
 
 def board_cards(space: Space) -> list[BoardCard]:
-    """Every board of the space with what stands on it and what was done in 14 days. Three queries."""
+    """Every board of the space with what stands on it and what was done in 14 days. Three queries.
+
+    Of a partitioned board nothing is counted: home is the space's, and each partition is its reader's own.
+    """
     boards = list(Board.objects.filter(space=space).order_by("name", "pk"))
     counts: dict[int, dict[str, int]] = {board.pk: dict.fromkeys(Status.values, 0) for board in boards}
-    rows = Task.objects.filter(board__in=boards).order_by().values_list("board_id", "status")
+    rows = Task.objects.filter(board__in=boards, partition="").order_by().values_list("board_id", "status")
     for board_id, status, n in rows.annotate(n=Count("*")):
         counts[board_id][status] = n
     done = _done_by_day(boards)
@@ -71,13 +74,15 @@ def board_cards(space: Space) -> list[BoardCard]:
 
 def running_now(space: Space) -> list[TaskLine]:
     """Tasks that are being worked, the newest first. One query."""
-    tasks = Task.objects.filter(board__space=space, status=Status.IN_PROGRESS).order_by("-started_at", "-key")
+    tasks = Task.objects.filter(board__space=space, partition="", status=Status.IN_PROGRESS).order_by(
+        "-started_at", "-key"
+    )
     return _lines(tasks[:RUNNING])
 
 
 def recent_endings(space: Space) -> list[TaskLine]:
     """What ended last, in any way. Two queries, each by the lane index however long the history is."""
-    tasks = Task.objects.filter(board=OuterRef("pk")).order_by("-updated_at", "-key").values("pk")
+    tasks = Task.objects.filter(board=OuterRef("pk"), partition="").order_by("-updated_at", "-key").values("pk")
     lanes = {f"last_{status}": ArraySubquery(tasks.filter(status=status)[:RECENT]) for status in sorted(TERMINAL)}
     rows = Board.objects.filter(space=space).annotate(**lanes).values_list(*lanes)
     keys = [key for row in rows for lane in row for key in lane]
@@ -101,7 +106,9 @@ def _lines(tasks: QuerySet[Task]) -> list[TaskLine]:
 
 def _done_by_day(boards: Sequence[Board]) -> dict[int, dict[date, int]]:
     rows = (
-        Task.objects.filter(board__in=boards, status=Status.COMPLETED, updated_at__gt=Now() - timedelta(days=DAYS))
+        Task.objects.filter(
+            board__in=boards, partition="", status=Status.COMPLETED, updated_at__gt=Now() - timedelta(days=DAYS)
+        )
         .order_by()
         .annotate(day=TruncDate("updated_at"))
         .values_list("board_id", "day")

@@ -13,8 +13,10 @@ from urllib.parse import parse_qsl
 
 from django.conf import settings
 
+from boards import actors
 from boards.models import Board, FlowRun, Member
 from boards.queries.filters import BoardFilter
+from boards.tasks.partitions import partition_of
 
 LONGEST: Final = 4_000  # characters of all the names and values together
 _MOST: Final = 2**63 - 1
@@ -112,4 +114,14 @@ def _current(spaces: list[int], wanted: object) -> int | None:
 def _lanes(board_id: int, query: Mapping[str, str], user_id: int) -> Lanes:
     language = query.get("lang", "")
     known = language if language in dict(settings.LANGUAGES) else settings.LANGUAGE_CODE
-    return Lanes(board_id, BoardFilter.from_query(dict(parse_qsl(query.get("q", ""))), user_id), known)
+    filters = BoardFilter.from_query(dict(parse_qsl(query.get("q", ""))), user_id)
+    return Lanes(board_id, filters.within(_partition(board_id, user_id)), known)
+
+
+def _partition(board_id: int, user_id: int) -> str:
+    """The reader's own partition, as `boards.tasks.partitions` computes it for the pages."""
+    board = Board.objects.filter(pk=board_id).exclude(partition_by=Board.PartitionBy.NONE).first()
+    if board is None:
+        return ""
+    member = Member.objects.select_related("space", "user").get(space=board.space_id, user=user_id)
+    return partition_of(actors.person(member), board)

@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from django.db import connection
-from django.db.models import Exists, F, OuterRef
+from django.db.models import Case, Exists, F, OuterRef, Subquery, Value, When
 from django.db.models.fields.json import KT
 from django.db.models.functions import Now
 from django.utils.translation import gettext as _
@@ -22,6 +22,7 @@ from boards.models import (
     Board,
     Debt,
     Event,
+    Hold,
     Member,
     RosterEntry,
     Session,
@@ -58,7 +59,8 @@ __all__ = [
 
 MAX_ATTEMPTS: Final = 50
 MAX_EVENTS: Final = 50
-_AT_THE_HEAD: Final = frozenset({"accept", "send_back", "complete", "hand_back", "claim", "steer"})
+# Each has a form of its own on the page.
+_AT_THE_HEAD: Final = frozenset({"accept", "send_back", "complete", "hand_back", "claim", "steer", "follow_up"})
 
 _SETTLING: Final = ("cascade", "notice", "session_stop")
 
@@ -149,6 +151,8 @@ def find_task(member: Member, slug: str, public_id: str) -> Task | None:
     """The task with its `board`; None for what is not there and for what is not the member's to see."""
     rows = Task.objects.filter(board__space=member.space_id, board__slug=slug, public_id=public_id)
     owed = Debt.objects.filter(task=OuterRef("pk"))
+    unanswered = Hold.objects.filter(task=OuterRef("pk"), attempt=0, source=Hold.Source.FILING, state="discarded")
+    done = Task.objects.filter(follow_up_of=OuterRef("pk"), status=Status.COMPLETED)
     found = rows.select_related("board").annotate(
         db_now=Now(),
         drain=KT("claimed_by__drain"),
@@ -160,6 +164,8 @@ def find_task(member: Member, slug: str, public_id: str) -> Task | None:
         flow_key=F("visit__run__flow__key"),
         root_id=F("follow_up_of__public_id"),
         parent_id=F("filed_by_task__public_id"),
+        asks_again=Case(When(status=Status.CANCELLED, then=Exists(unanswered)), default=Value(False)),
+        current_id=Subquery(done.order_by("-completed_at", "-pk").values("public_id")[:1]),
     )
     return next((task for task in found[:20] if _may_see(member, task)), None)
 
@@ -252,6 +258,7 @@ def _view(
         ended_deps=tuple(ref.label for ref in beside.waits_for if ref.ended_otherwise),
         lapsed=bool(task.lease_until and task.lease_until <= now),
         settling=bool(task.settling),  # type: ignore[attr-defined]
+        asks_again=bool(task.asks_again),  # type: ignore[attr-defined]
         backing_off=bool(task.not_before and task.not_before > now),
     )
 

@@ -15,6 +15,7 @@ from django.utils.translation import ngettext
 from boards import policy
 from boards.models import Member, Task
 from boards.states import Status
+from boards.tasks.cleaning import CASCADE_WAS_HELD
 
 MAX_STEERS = 50
 
@@ -24,7 +25,8 @@ class TaskView:
     """A task and what its own row does not say. User ids are of people of the space; counts are of tasks.
 
     `assigned_to`, `worked_by`, `handed_in_by`, `checked_by`: user id or None. `dependents`: live ones that a cancel
-    would cancel too. `cascaded`: dependents that its ending cancelled. `ended_deps`: labels of dependencies that
+    would cancel too. `asks_again`: a question of its filing went unanswered and is asked again before it can start.
+    `cascaded`: dependents that its ending cancelled. `ended_deps`: labels of dependencies that
     ended without completing.
     """
 
@@ -42,6 +44,7 @@ class TaskView:
     lapsed: bool = False
     settling: bool = False
     backing_off: bool = False
+    asks_again: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,10 +173,14 @@ def _not_reclaim(view: TaskView, member: Member) -> str:
 
 def _not_steer(view: TaskView, member: Member) -> str:
     if view.task.is_ended:
-        return _("The task has ended. File a new task that says what is missing.")
+        return _("The task has ended. File a follow-up.")
     if len(view.task.steers) >= MAX_STEERS:
         return _("A task takes %(most)d messages at most.") % {"most": MAX_STEERS}
     return ""
+
+
+def _not_follow_up(view: TaskView, member: Member) -> str:
+    return _("It never ran, so there is nothing to follow up.") if view.task.started_at is None else ""
 
 
 def hits(view: TaskView) -> str:
@@ -189,7 +196,19 @@ def hits(view: TaskView) -> str:
 
 def _start_anyway_confirm(view: TaskView) -> str:
     names = ", ".join(f"“{label}”" for label in view.ended_deps)
-    return _("It will no longer wait for %(names)s.") % {"names": names}
+    return " ".join([_("It will no longer wait for %(names)s.") % {"names": names}, _then(view)])
+
+
+def _then(view: TaskView) -> str:
+    """What comes of a task that never ran once it waits no longer for the tasks that ended."""
+    task = view.task
+    if task.status == Status.HELD or (task.status == Status.CANCELLED and CASCADE_WAS_HELD in task.metadata):
+        return _("It stays held until somebody releases it.")
+    if task.open_holds or view.asks_again:
+        return _("It still waits for an answer.")
+    if task.unmet_deps > len(view.ended_deps):
+        return _("It still waits for other tasks.")
+    return _("This will start it.")
 
 
 def _retry_confirm(view: TaskView) -> str:
@@ -227,5 +246,6 @@ _RULES = (
     _Rule("skip", lambda: _("Skip"), "tasks.skip", _not_skip, "skip", hits),
     _Rule("cancel", lambda: _("Cancel"), "tasks.cancel", _not_cancel, "x", hits),
     _Rule("steer", lambda: _("Send"), "tasks.steer", _not_steer, "right"),
+    _Rule("follow_up", lambda: _("File a follow-up"), "tasks.file", _not_follow_up, "follow"),
 )
 _BY_VERB = {rule.verb: rule for rule in _RULES}

@@ -41,10 +41,11 @@ class Neighbours:
     waits_for: list[TaskRef] = field(default_factory=list)
     waited_by: list[TaskRef] = field(default_factory=list)
     filed: list[TaskRef] = field(default_factory=list)
+    chain: list[TaskRef] = field(default_factory=list)  # the root and the follow-ups, without the task itself
 
     @property
     def cut(self) -> bool:
-        return max(len(self.waits_for), len(self.waited_by), len(self.filed)) >= MAX_REFS
+        return max(map(len, (self.waits_for, self.waited_by, self.filed, self.chain))) >= MAX_REFS
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +79,8 @@ def start_state(task: Task, entry: RosterEntry | None) -> StartState:
         return StartState(served)
     live = Task.objects.filter(board=task.board_id, assignee=name, status=Status.IN_PROGRESS, kept_open_by="")
     running = refs(live.filter(lease_until__gt=Now()))
-    return StartState(True, len(running) < most, f"“{running[0].label}”" if running else "")
+    seen = [ref for ref in running if task.board.partition_by == Board.PartitionBy.NONE]
+    return StartState(True, len(running) < most, f"“{seen[0].label}”" if seen else "")
 
 
 def _serves(drain: Process, board_id: int, name: str) -> bool:
@@ -92,14 +94,16 @@ def refs(tasks: QuerySet[Task]) -> list[TaskRef]:
 
 
 def neighbours(task: Task) -> Neighbours:
-    """What it waits for, what waits for it, and what it filed; one query."""
+    """What it waits for, what waits for it, what it filed, and its chain of follow-ups; one query."""
     found = Neighbours()
+    root = task.follow_up_of_id or task.pk
     sides = {
         "up": Task.objects.filter(dependent_edges__dependent=task.pk),
         "down": Task.objects.filter(dep_edges__dependency=task.pk),
         "filed": Task.objects.filter(filed_by_task=task.pk),
+        "chain": Task.objects.filter(Q(pk=root) | Q(follow_up_of=root)).exclude(pk=task.pk),
     }
-    lists = {"up": found.waits_for, "down": found.waited_by, "filed": found.filed}
+    lists = {"up": found.waits_for, "down": found.waited_by, "filed": found.filed, "chain": found.chain}
     first, *others = (
         rows.annotate(side=Value(side), head=Left("goal", 300)).order_by("pk").values_list(*_SIDE)[:MAX_REFS]
         for side, rows in sides.items()
@@ -129,10 +133,10 @@ def spend_of(entries: Iterable[Any]) -> Spend | None:
     return Spend(tokens, cost) if tokens is not None or cost is not None else None
 
 
-def open_refs(board: Board, text: str) -> list[TaskRef]:
+def open_refs(board: Board, text: str, partition: str = "") -> list[TaskRef]:
     """Open tasks of the board whose id, title or goal holds the text, newest first: what a task may wait for."""
     words = text.split("—")[-1].strip()
-    rows = Task.objects.filter(board=board, partition="", status__in=sorted(LIVE))
+    rows = Task.objects.filter(board=board, partition=partition, status__in=sorted(LIVE))
     if words:
         matches = Q(title__icontains=words) | Q(goal__icontains=words) | Q(public_id__istartswith=words)
         rows = rows.filter(matches)

@@ -110,7 +110,9 @@ def _said(phrase: str, *names: str) -> Callable[[Event], str]:
 def _filed(event: Event) -> str:
     held = " and held it" if event.to_status == Status.HELD else ""
     run = _first(event, "run_name", "run")
-    return f"filed it{f' from the run {_quoted(run)}' if run else ''}{held}"
+    root = _first(event, "follow_up_of")
+    chain = f" as a follow-up of {root}" if root else ""
+    return f"filed it{chain}{f' from the run {_quoted(run)}' if run else ''}{held}"
 
 
 def _released(event: Event) -> str:

@@ -33,9 +33,11 @@ from boards.tasks.edits import (
 )
 from boards.tasks.endings import Settlement, settle_many
 from boards.tasks.filing import file_task, file_tasks
+from boards.tasks.follow_ups import at_work, chain_of, current_of
 from boards.tasks.leases import keep_lease
 from boards.tasks.moving import cancelled_by, hold, release, retry, set_paused, start_anyway
 from boards.tasks.notices import Deferred, Notice, Taken, defer, on_task_settled
+from boards.tasks.partitions import find_task_partitions, partition_of, require_unfiled
 from boards.tasks.progress import (
     Line,
     LostClaim,
@@ -47,7 +49,7 @@ from boards.tasks.progress import (
     recorded_steps,
     report_progress,
 )
-from boards.tasks.reading import dependency_outputs, list_tasks
+from boards.tasks.reading import dependency_outputs, list_tasks, rows_in_session
 from boards.tasks.recording import EndingSeen, record_ending, record_spend, spend_of, spend_view
 from boards.tasks.telling import clear_notice, resend_now, take_owed_notice
 from boards.tasks.types import (
@@ -102,14 +104,17 @@ __all__ = [
     "add_label",
     "add_transcript",
     "add_transcript_lines",
+    "at_work",
     "begin_task_write",
     "cancel",
     "cancelled_by",
+    "chain_of",
     "claim",
     "claim_for_person",
     "clear_notice",
     "complete",
     "current_claim",
+    "current_of",
     "defer",
     "dependency_outputs",
     "did_write_land",
@@ -117,6 +122,7 @@ __all__ = [
     "fail",
     "file_task",
     "file_tasks",
+    "find_task_partitions",
     "get_task",
     "hand_back",
     "has_started",
@@ -129,6 +135,7 @@ __all__ = [
     "mint",
     "on_task_settled",
     "owns",
+    "partition_of",
     "patch_metadata",
     "person_ticket",
     "reclaim",
@@ -140,8 +147,10 @@ __all__ = [
     "remove_label",
     "renew_leases",
     "report_progress",
+    "require_unfiled",
     "resend_now",
     "retry",
+    "rows_in_session",
     "send_back",
     "set_assignee",
     "set_paused",

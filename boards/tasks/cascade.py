@@ -11,6 +11,7 @@ from boards.models import Debt, Task, TaskDep
 from boards.states import TERMINAL, Status, Verb
 from boards.tasks import rows
 from boards.tasks.aftermath import WITHDRAW, Reason, close_holds
+from boards.tasks.cleaning import CASCADE_FROM, CASCADE_WAS_HELD
 from boards.tasks.decisions import Options
 from boards.tasks.endings import Settlement, settle_many
 
@@ -40,7 +41,6 @@ def cascade(debt: Debt) -> bool:
         return True
     # Again under the locks: somebody may have let a dependent go meanwhile.
     waiting = set(TaskDep.objects.filter(dependency=cause.pk, dependent__in=keys).values_list("dependent", flat=True))
-    marks = {"orchestra:cascade_from": cause.public_id}
     chain = service("sweeper", cause.board.space_id)
     settle_many(
         [
@@ -52,7 +52,8 @@ def cascade(debt: Debt) -> bool:
                 text=debt.data["reason"],
                 via="cascade",
                 cause="cascade",
-                metadata=marks,
+                metadata={CASCADE_FROM: cause.public_id}
+                | ({CASCADE_WAS_HELD: True} if locked[key].status == Status.HELD else {}),
                 told=frozenset(debt.data.get("told", ())),
             )
             for key in keys

@@ -23,7 +23,7 @@ from boards.locks import Rank, engine_transaction, taking
 from boards.models import Attempt, Board, RosterEntry, Task
 from boards.states import Status, Verb
 from boards.stored_text import clean_json_text
-from boards.tasks import aftermath, decisions, rows
+from boards.tasks import aftermath, decisions, follow_ups, partitions, rows
 from boards.tasks.decisions import DEFAULT_MAX_ABANDONMENTS, Options
 from boards.tasks.endings import Settlement, settle_many
 from boards.tasks.types import Claimed, Reason, Recorded, RunLink, TaskWriteOutcome, Ticket, Wanted
@@ -34,6 +34,7 @@ MAX_BATCH = 500
 
 _OPEN = "t.unmet_deps = 0 and t.open_holds = 0"
 _WAITED = "(t.not_before is null or t.not_before <= statement_timestamp())"
+_READY = f"t.status = 'pending' and {_OPEN} and {_WAITED} and {follow_ups.NOBODY_OF_ITS_CHAIN_WORKS}"
 # The arms of the claim, in their order: runs ready to resume, lapsed rows, ready rows.
 _ARMS = {
     "resume": (
@@ -45,11 +46,8 @@ _ARMS = {
             and t.abandonments < {DEFAULT_MAX_ABANDONMENTS}""",
         "t.lease_until",
     ),
-    "ready": (f"t.status = 'pending' and {_OPEN} and {_WAITED}", "t.created_at, t.pk"),
-    "ready_by_priority": (
-        f"t.status = 'pending' and {_OPEN} and {_WAITED}",
-        "t.priority desc, t.created_at, t.pk",
-    ),
+    "ready": (_READY, "t.created_at, t.pk"),
+    "ready_by_priority": (_READY, "t.priority desc, t.created_at, t.pk"),
 }
 
 
@@ -163,16 +161,19 @@ def _pick(arm: str, room: _Room) -> list[int]:
     condition, order = _ARMS[arm]
     with connection.cursor() as cursor:
         cursor.execute(
-            f"""select p.pk, w.board_id, w.assignee
+            f"""select p.pk, w.board_id, w.assignee, p.has_chain
                   from unnest(%s::bigint[], %s::text[], %s::int[]) as w(board_id, assignee, slots)
                   join lateral (
-                    select t.pk from boards_task t
+                    select t.pk, t.follow_up_of_id is not null or t.attempts > 0 as has_chain from boards_task t
                      where t.board_id = w.board_id and t.assignee = w.assignee and {condition}
                      order by {order} limit least(w.slots, %s) for no key update skip locked
                   ) p on true""",
             [[w[0] for w in wants], [w[1] for w in wants], [w[2] for w in wants], room.limit],
         )
-        return [key for key, board_id, name in cursor.fetchall() if room.use(board_id, name)]
+        found = cursor.fetchall()
+    chained = [key for key, _, _, has_chain in found if has_chain] if arm.startswith("ready") else []
+    barred = set(chained) - follow_ups.alone(chained) if chained else set()
+    return [key for key, board_id, name, _ in found if key not in barred and room.use(board_id, name)]
 
 
 def _take(keys: list[int], lease_ms: int | None, claimed_by: dict[str, Any], *, resume: bool) -> None:
@@ -421,15 +422,23 @@ def _note_sessions(links: Sequence[RunLink]) -> None:
 @engine_transaction
 def claim_for_person(chain: Chain, task: Task | int) -> Claimed:
     """Start a task that is assigned to the person; their claim carries no lease, and the server keeps the ticket."""
-    row, now = rows.lock_one(task)
+    row, now = _lock_with_root(task)
     if row.board.space_id != chain.space_id:
         raise errors.TaskNotFound
+    partitions.require_own(chain, row)
     policy.require(chain, "tasks.claim", row.board.space_id)
     entry = row.board.roster.filter(name=row.assignee, kind=RosterEntry.Kind.PERSON, user=chain.user_id).first()
     if entry is None:
         raise errors.Forbidden("This task is assigned to somebody else.")
     if row.status != Status.PENDING or not decisions.is_claimable(row, now):
         raise errors.IllegalTaskTransition(row.public_id, row.status, Status.IN_PROGRESS, "This task cannot start yet.")
+    if other := follow_ups.at_work(row):
+        raise errors.IllegalTaskTransition(
+            row.public_id,
+            row.status,
+            Status.IN_PROGRESS,
+            f"“{other.label}” of the same chain is being worked; they run one at a time.",
+        )
     claimed_by = {"user": chain.user_id}
     changes: dict[str, Any] = {
         "status": Status.IN_PROGRESS,
@@ -456,6 +465,16 @@ def claim_for_person(chain: Chain, task: Task | int) -> Claimed:
         ]
     )
     return Claimed(row, mint(row, attempts[row.pk]))
+
+
+def _lock_with_root(task: Task | int) -> tuple[Task, datetime]:
+    """The row, and the root of its chain where it is a follow-up: whoever claims in a chain holds its root."""
+    key = task.pk if isinstance(task, Task) else task
+    root = Task.objects.filter(pk=key).values_list("follow_up_of", flat=True).first()
+    locked = rows.lock([key, *([root] if root else [])])
+    if key not in locked:
+        raise errors.TaskNotFound
+    return locked[key], locked.now
 
 
 def person_ticket(chain: Chain, task: Task) -> Ticket | None:

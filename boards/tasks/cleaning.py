@@ -32,6 +32,10 @@ MAX_DEFAULT: Final = 100
 CONFIRM_CHOICES: Final = (("yes", "Yes"), ("no", "No"))
 RESERVED_PREFIXES: Final = ("orchestra:", "notice_undeliverable:")
 
+# What a cascade leaves on the rows that it cancels: where it came from, and that nobody had released the row yet.
+CASCADE_FROM: Final = "orchestra:cascade_from"
+CASCADE_WAS_HELD: Final = "orchestra:cascade_was_held"
+
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._~-]{0,199}")
 _INVISIBLE = {"Cf", "Cc", "Zs", "Zl", "Zp"}
 _BLANK_LETTERS = "\u3164\u115f\u1160\uffa0\u2800"  # letters by category that show nothing

@@ -153,6 +153,7 @@ class StartFacts:
 
     waits_for: Sequence[tuple[str, str]] = ()  # (label, status) of dependencies that are not completed
     asks: Sequence[str] = ()
+    chain_busy_with: str = ""  # the task of its chain that is being worked
     board_paused: bool = False
     person: str = ""
     served: bool = True
@@ -170,6 +171,8 @@ def why_not_starting(task: Task, facts: StartFacts, now: datetime) -> list[str]:
     reasons = [_dependency_words(label, status) for label, status in facts.waits_for]
     if task.open_holds:
         reasons.append(f"Waits for an answer: {facts.asks[0]}" if facts.asks else "Waits for an answer.")
+    if facts.chain_busy_with:
+        reasons.append(f"Waits for {facts.chain_busy_with}: a task and its follow-ups run one at a time.")
     if facts.board_paused:
         reasons.append("The board is paused.")
     if task.not_before is not None and task.not_before > now:

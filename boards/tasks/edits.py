@@ -15,7 +15,7 @@ from boards.event_log import Entry, record
 from boards.locks import engine_transaction, lock_board
 from boards.models import Board, Task, TaskDep
 from boards.states import TERMINAL, Status
-from boards.tasks import aftermath, cleaning, rows
+from boards.tasks import aftermath, cleaning, partitions, rows, verbs
 from boards.tasks.types import Reason, Recorded, TaskWriteOutcome
 
 Rule = Literal["before_start", "until_finished"]
@@ -33,7 +33,10 @@ TASK_FIELD_RULES: Final[Mapping[str, Rule]] = {
     "max_attempts": "before_start",
     "checker": "before_start",
     "due_at": "until_finished",
+    "status": "before_start",  # held or pending; cancelled until it finishes, and sent alone
+    "message": "until_finished",  # sent alone
 }
+EDITED_STATUSES: Final = (Status.HELD, Status.PENDING, Status.CANCELLED)
 MAX_STEERS: Final = 50
 
 _CHECKS: Final[Mapping[str, Callable[[Any], Any]]] = {
@@ -63,33 +66,93 @@ def locked_fields(task: Task, fields: Iterable[str]) -> list[str]:
     return [name for name in fields if TASK_FIELD_RULES.get(name) == "before_start" and has_started(task)]
 
 
-@engine_transaction
-def update_task(chain: Chain, task: Task | int, **fields: Any) -> TaskWriteOutcome:
+def update_task(chain: Chain, task: Task | int, *, unless_it_starts: bool = False, **fields: Any) -> TaskWriteOutcome:
     """Edit named fields (flat). `labels` and `deps` replace, `metadata` merges; None in metadata removes the key.
 
-    Raises TaskFinished, FieldLocked, NothingToUpdate, InvalidInput, UnknownAssignee, DependencyLoop and its kin.
+    `unless_it_starts`: raise WouldStart where new dependencies would let it start, so that a person can be asked.
+    `status` is held or pending (with other fields, if wanted) or cancelled, alone; `message` is a steer, alone.
+    Raises TaskFinished, FieldLocked, NothingToUpdate, InvalidInput, UnknownAssignee, DependencyLoop and its kin,
+    CancelTakesNoEdits, MessageTakesNoEdits, SteerLimit, TerminalTaskWriteDeclined, TaskWriteDeclined.
     """
     if not fields:
         raise errors.NothingToUpdate
     if unknown := sorted(set(fields) - set(TASK_FIELD_RULES)):
         raise errors.InvalidInput(f"{unknown[0]} cannot be edited.", field=unknown[0])
-    names = list(fields)
+    if "status" in fields and fields["status"] not in EDITED_STATUSES:
+        raise errors.InvalidInput(f"status may be set to {', '.join(EDITED_STATUSES)}.", field="status")
+    if "message" in fields:
+        if len(fields) > 1:
+            raise errors.MessageTakesNoEdits
+        return steer(chain, task, fields["message"])
+    if fields.get("status") == Status.CANCELLED:
+        if len(fields) > 1:
+            raise errors.CancelTakesNoEdits
+        return _cancel(chain, task)
+    return _edit(chain, task, fields, unless_it_starts)
+
+
+def _cancel(chain: Chain, task: Task | int) -> TaskWriteOutcome:
+    """A filer's cancel: refused as finished by what can be seen before it, as declined by what came between."""
+    seen = Task.objects.select_related("board").filter(pk=_key(task), board__space=chain.space_id).first()
+    if seen is None:
+        raise errors.TaskNotFound
+    partitions.require_own(chain, seen)
+    if seen.status in TERMINAL:
+        raise errors.TaskFinished
+    via = "person" if chain.acting.kind == "person" else "tool"
+    outcome = verbs.cancel(chain, task, via=via)
+    if outcome.reason is Reason.TERMINAL:
+        raise errors.TerminalTaskWriteDeclined
+    if not outcome.landed:
+        raise errors.TaskWriteDeclined(outcome.sentence)
+    return outcome
+
+
+@engine_transaction
+def _edit(chain: Chain, task: Task | int, fields: dict[str, Any], unless_it_starts: bool) -> TaskWriteOutcome:
+    fields = dict(fields)  # a repeat of the transaction starts from the same
+    names, status = list(fields), fields.pop("status", None)
     deps = cleaning.checked_ids(fields.pop("deps"), "deps") if "deps" in fields else None
     changes = {name: _CHECKS[name](value) for name, value in fields.items()}
     dependencies = None if deps is None else _lock_with_dependencies(chain, task, deps)
     row, _ = rows.lock_one(task)
-    _require(chain, row, "tasks.edit")
+    for action in _actions(names, status):
+        _require(chain, row, action)
     _refuse_locked(row, names)
+    refuse_follow_up_assignee(row, changes)
     check_names(row.board, changes, row)
     if dependencies is not None:
         changes |= _replace_deps(row, dependencies)
+        if unless_it_starts and _starts(row, changes["unmet_deps"], status):
+            raise errors.WouldStart(field="deps")
     if "metadata" in changes:
         changes["metadata"] = _merged(row, changes["metadata"])
     if "goal" in changes:
         changes["goal_hash"] = cleaning.goal_hash(changes["goal"])
+    if status is not None:
+        changes["status"] = Status(status)
     if all(getattr(row, name) == value for name, value in changes.items()) and dependencies is None:
         return TaskWriteOutcome(Recorded.UNCHANGED, row.status)
-    return _write(chain, row, changes, "task.edited", {"fields": names})
+    return _write(chain, row, changes, _event_kind(row, changes), {"fields": names})
+
+
+def _starts(row: Task, unmet_deps: int, status: str | None) -> bool:
+    """Whether the dependencies were all that kept a Ready task from starting; a hold or a question still does."""
+    ready = (status or row.status) == Status.PENDING
+    return ready and not row.open_holds and row.unmet_deps > 0 and unmet_deps == 0
+
+
+def _actions(names: list[str], status: str | None) -> list[str]:
+    """What the policy has to allow for an edit of these fields."""
+    moves = {Status.HELD: "tasks.hold", Status.PENDING: "tasks.release"}
+    edits = ["tasks.edit"] if set(names) - {"status"} else []
+    return [*edits, *([moves[Status(status)]] if status is not None else [])]
+
+
+def _event_kind(row: Task, changes: Mapping[str, Any]) -> str:
+    if changes.get("status", row.status) == row.status:
+        return "task.edited"
+    return "task.held" if changes["status"] == Status.HELD else "task.released"
 
 
 def _merged(row: Task, patch: Mapping[str, Any]) -> dict[str, Any]:
@@ -107,6 +170,12 @@ def _refuse_locked(row: Task, names: list[str]) -> None:
             f"{', '.join(locked)} cannot be changed: the task was started and is {label}. Send it a message instead.",
             fields=locked,
         )
+
+
+def refuse_follow_up_assignee(row: Task, changes: Mapping[str, Any]) -> None:
+    """A follow-up stays with its chain: it goes to whoever its root goes to."""
+    if row.follow_up_of_id is not None and changes.get("assignee", row.assignee) != row.assignee:
+        raise errors.FollowUpTakesNoAssignee(field="assignee")
 
 
 def check_names(board: Board, changes: Mapping[str, Any], row: Task) -> None:
@@ -128,7 +197,8 @@ def _lock_with_dependencies(chain: Chain, task: Task | int, wanted: Sequence[str
         raise errors.TaskNotFound
     _require(chain, seen, "tasks.edit")
     lock_board(seen.board_id)
-    found = dict(Task.objects.filter(board=seen.board, public_id__in=wanted).values_list("public_id", "pk"))
+    same = Task.objects.filter(board=seen.board, partition=seen.partition)
+    found = dict(same.filter(public_id__in=wanted).values_list("public_id", "pk"))
     if missing := [name for name in wanted if name not in found]:
         raise errors.DependencyNotOnBoard(f"The dependency {missing[0]} is not on this board.", id=missing[0])
     locked = rows.lock([_key(task), *found.values()])
@@ -239,8 +309,9 @@ def _field_write(
 
 
 def _write(chain: Chain, row: Task, changes: dict[str, Any], kind: str, data: dict[str, Any]) -> TaskWriteOutcome:
+    was = row.status
     if not rows.write(row, changes):
-        raise errors.Refusal("The task changed meanwhile. Try again.")
+        raise errors.TaskWriteDeclined
     record(
         Entry(
             kind,
@@ -248,7 +319,7 @@ def _write(chain: Chain, row: Task, changes: dict[str, Any], kind: str, data: di
             board_id=row.board_id,
             task_key=row.pk,
             run_id=aftermath.run_of(row),
-            from_status=row.status,
+            from_status=was,
             to_status=row.status,
             attempt=row.attempts,
             data=data,
@@ -260,6 +331,7 @@ def _write(chain: Chain, row: Task, changes: dict[str, Any], kind: str, data: di
 def _require(chain: Chain, row: Task, action: str) -> None:
     if row.board.space_id != chain.space_id:
         raise errors.TaskNotFound
+    partitions.require_own(chain, row)
     policy.require(chain, action, row.board.space_id)
 
 

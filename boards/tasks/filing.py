@@ -21,7 +21,7 @@ from boards.event_log import Entry, record_all
 from boards.locks import Rank, engine_transaction, sorted_keys, taking
 from boards.models import Board, Hold, IdempotencyKey, Session, Task, TaskDep, Visit
 from boards.states import LIVE, HoldKind, Status
-from boards.tasks import budgets, cleaning
+from boards.tasks import budgets, cleaning, follow_ups, partitions
 from boards.tasks.current import current_claim
 from boards.tasks.types import Filing, HoldFiling
 
@@ -37,6 +37,7 @@ class Context:
     session_id: uuid.UUID | None = None
     allow_same: bool = False
     idempotency_key: str = ""
+    partition: str = ""  # computed from the chain; no caller gives it
 
 
 def file_task(
@@ -81,7 +82,8 @@ def _file(chain: Chain, board: Board, filings: Sequence[Filing], context: Contex
     context = _turn_of(chain, context)
     checked = [_checked(filing, board) for filing in filings]
     given = [replace(each, checker=filing.checker) for each, filing in zip(checked, filings, strict=True)]
-    return _write(chain, board, checked, replace(context, idempotency_key=key), _digest(board, given))
+    context = replace(context, idempotency_key=key, partition=partitions.partition_of(chain, board))
+    return _write(chain, board, checked, context, _digest(board, context.partition, given))
 
 
 def _filing(named: Mapping[str, Any]) -> Filing:
@@ -93,12 +95,11 @@ def _filing(named: Mapping[str, Any]) -> Filing:
 def _checked(filing: Filing, board: Board) -> Filing:
     c = cleaning
     checker = filing.checker or board.checker
-    if checker != "none" and checker == filing.assignee:
-        raise errors.InvalidInput("checker must be somebody other than the assignee.", field="checker")
     return replace(
         filing,
         goal=c.checked_goal(filing.goal),
         id=c.checked_id(filing.id) if filing.id else "",
+        follow_up_of=c.checked_id(filing.follow_up_of) if filing.follow_up_of else "",
         title=c.checked_title(filing.title),
         context=c.checked_text(filing.context, "context"),
         input=c.checked_object(filing.input, "input"),
@@ -134,6 +135,8 @@ def _checked_hold(hold: HoldFiling) -> HoldFiling:
 def _check_assignees(board: Board, filings: Sequence[Filing]) -> None:
     names = list(board.roster.values_list("name", flat=True))
     for filing in filings:
+        if filing.checker != "none" and filing.checker == filing.assignee:
+            raise errors.InvalidInput("checker must be somebody other than the assignee.", field="checker")
         for name, field in ((filing.assignee, "assignee"), (filing.checker, "checker")):
             if name and name not in names and not (field == "checker" and name in {"none", "person"}):
                 known = ", ".join(names) or "nobody yet"
@@ -146,25 +149,29 @@ def _check_assignees(board: Board, filings: Sequence[Filing]) -> None:
 def _write(chain: Chain, board: Board, filings: Sequence[Filing], context: Context, digest: str) -> list[Task]:
     stored = _idempotency_row(chain, context, digest)
     if stored is not None and stored.result is not None:
-        return _stored_result(board, stored)
+        return _stored_result(board, context.partition, stored)
+    filings, roots = follow_ups.resolve(board, context.partition, filings)
     _check_assignees(board, filings)
     _check_parent(chain, context)
+    partitions.lock_kind(board)
     _check_not_open(board, filings, context)
-    first = budgets.take_ids(board, "", len(filings))
+    follow_ups.lock_numbers(roots)
+    first = budgets.take_ids(board, context.partition, len(filings))
     if first is None:
         raise errors.TotalTaskCapExceeded
-    _check_enqueued(board, filings)
-    filings = _with_ids(board, filings, first)
-    dependencies = _lock_dependencies(board, filings, context.filed_by_task)
-    tasks = _insert(chain, board, filings, context, dependencies)
+    _check_enqueued(board, context.partition, filings)
+    filings = _with_ids(board, context.partition, follow_ups.with_ids(filings, roots), first)
+    dependencies = _lock_dependencies(board, context.partition, filings, context.filed_by_task)
+    tasks = _insert(chain, board, filings, context, dependencies, roots)
     if stored is not None:
         IdempotencyKey.objects.filter(pk=stored.pk).update(result=[task.public_id for task in tasks])
     return tasks
 
 
-def _digest(board: Board, given: Sequence[Filing]) -> str:
-    """What tells one body from another: what was given, without what the board adds to it."""
-    body = json.dumps([board.pk, [asdict(filing) for filing in given]], default=str, sort_keys=True)
+def _digest(board: Board, partition: str, given: Sequence[Filing]) -> str:
+    """What tells one body from another: what was given, and where, without what the board adds to it."""
+    place = [board.pk, partition] if partition else [board.pk]
+    body = json.dumps([*place, [asdict(filing) for filing in given]], default=str, sort_keys=True)
     return hashlib.sha256(body.encode()).hexdigest()
 
 
@@ -187,9 +194,9 @@ def _idempotency_row(chain: Chain, context: Context, digest: str) -> Idempotency
     return row
 
 
-def _stored_result(board: Board, row: IdempotencyKey) -> list[Task]:
+def _stored_result(board: Board, partition: str, row: IdempotencyKey) -> list[Task]:
     names: list[str] = row.result or []
-    found = {t.public_id: t for t in Task.objects.filter(board=board, partition="", public_id__in=names)}
+    found = {t.public_id: t for t in Task.objects.filter(board=board, partition=partition, public_id__in=names)}
     if not found.keys() >= set(names):
         raise errors.TaskNotFound
     return [found[name] for name in names]
@@ -216,42 +223,54 @@ def _turn_of(chain: Chain, context: Context) -> Context:
 
 
 def _check_not_open(board: Board, filings: Sequence[Filing], context: Context) -> None:
-    """One open task a goal and assignee, unless the filer saw it and files anyway (or it is a flow's step)."""
-    if context.allow_same or context.visit is not None:
+    """One open task a goal and assignee, unless the filer saw it and files anyway (or it is a flow's step).
+
+    A follow-up is meant for the session of its chain, so it is nobody's twin.
+    """
+    fresh = [filing for filing in filings if not filing.follow_up_of]
+    if context.allow_same or context.visit is not None or not fresh:
         return
-    hashes = sorted({cleaning.goal_hash(filing.goal) for filing in filings})
+    hashes = sorted({cleaning.goal_hash(filing.goal) for filing in fresh})
     taking(Rank.BOARD_ADVISORY)
     with connection.cursor() as cursor:
         for digest in hashes:
-            cursor.execute("select pg_advisory_xact_lock(%s, hashtext(%s))", [0x0B0B, f"{board.pk}:{digest}"])
+            place = f"{board.pk}:{context.partition}:{digest}"
+            cursor.execute("select pg_advisory_xact_lock(%s, hashtext(%s))", [0x0B0B, place])
     open_twins = {  # a flow's step is a target of its own
         (task.goal_hash, task.assignee): task
-        for task in Task.objects.filter(board=board, goal_hash__in=hashes, status__in=sorted(LIVE), visit=None)
+        for task in Task.objects.filter(
+            board=board,
+            partition=context.partition,
+            goal_hash__in=hashes,
+            status__in=sorted(LIVE),
+            visit=None,
+            follow_up_of=None,
+        )
     }
-    for filing in filings:
+    for filing in fresh:
         twin = open_twins.get((cleaning.goal_hash(filing.goal), filing.assignee))
         if twin is not None:
             raise errors.AlreadyOpen(f"“{twin.label}” is open already with the same goal.", task_id=twin.public_id)
 
 
-def _check_enqueued(board: Board, filings: Sequence[Filing]) -> None:
+def _check_enqueued(board: Board, partition: str, filings: Sequence[Filing]) -> None:
     if board.max_enqueued_tasks is None:
         return
     new = sum(not filing.held for filing in filings)
     room = board.max_enqueued_tasks - new
-    pending = Task.objects.filter(board=board, partition="", status=Status.PENDING).values("pk")
+    pending = Task.objects.filter(board=board, partition=partition, status=Status.PENDING).values("pk")
     if new and (room < 0 or pending[: room + 1].count() > room):
         raise errors.EnqueuedTaskCapExceeded
 
 
-def _with_ids(board: Board, filings: Sequence[Filing], first: int) -> list[Filing]:
+def _with_ids(board: Board, partition: str, filings: Sequence[Filing], first: int) -> list[Filing]:
     """Each filing with its id: the one chosen, else `t` and the board's running number, ascending within a batch."""
     chosen = [filing.id for filing in filings if filing.id]
     if len(set(chosen)) != len(chosen):
         raise errors.TaskIdTaken("Two tasks of the batch have the same id.")
     generated = {f"t{first + n}" for n in range(1, len(filings) + 1)}
     taken = set(
-        Task.objects.filter(board=board, partition="", public_id__in=[*chosen, *generated]).values_list(
+        Task.objects.filter(board=board, partition=partition, public_id__in=[*chosen, *generated]).values_list(
             "public_id", flat=True
         )
     )
@@ -265,7 +284,7 @@ def _with_ids(board: Board, filings: Sequence[Filing], first: int) -> list[Filin
     return numbered
 
 
-def _lock_dependencies(board: Board, filings: Sequence[Filing], parent: Task | None) -> dict[str, Task]:
+def _lock_dependencies(board: Board, partition: str, filings: Sequence[Filing], parent: Task | None) -> dict[str, Task]:
     """Dependencies on the board and the task that files, locked FOR SHARE in key order, their status read after it.
 
     The parent among them: a cancel with all that it filed either finds the new tasks or refuses them.
@@ -276,7 +295,9 @@ def _lock_dependencies(board: Board, filings: Sequence[Filing], parent: Task | N
     if not names and parent is None:
         return {}
     taking(Rank.TASK)
-    found = dict(Task.objects.filter(board=board, partition="", public_id__in=names).values_list("public_id", "pk"))
+    found = dict(
+        Task.objects.filter(board=board, partition=partition, public_id__in=names).values_list("public_id", "pk")
+    )
     if missing := [name for name in names if name not in found]:
         raise errors.DependencyNotOnBoard(f"The dependency {missing[0]} is not on this board.", id=missing[0])
     with connection.cursor() as cursor:
@@ -316,10 +337,17 @@ def _refuse_loops(filings: Mapping[str, Filing]) -> None:
 
 
 def _insert(
-    chain: Chain, board: Board, filings: Sequence[Filing], context: Context, dependencies: Mapping[str, Task]
+    chain: Chain,
+    board: Board,
+    filings: Sequence[Filing],
+    context: Context,
+    dependencies: Mapping[str, Task],
+    roots: follow_ups.Roots,
 ) -> list[Task]:
     session_id = context.session_id or chain.session_id or _service_session(chain).pk
     tasks = [_row(chain, board, filing, context, dependencies, session_id) for filing in filings]
+    for task, filing in zip(tasks, filings, strict=True):
+        task.follow_up_of = roots.get(filing.follow_up_of)
     try:
         with transaction.atomic():
             Task.objects.bulk_create(tasks)
@@ -356,6 +384,7 @@ def _row(
     met = sum(dep in dependencies and dependencies[dep].status == Status.COMPLETED for dep in filing.deps)
     return Task(
         board=board,
+        partition=context.partition,
         public_id=filing.id,
         goal=filing.goal,
         goal_hash=cleaning.goal_hash(filing.goal),
@@ -408,7 +437,10 @@ def _service_session(chain: Chain) -> Session:
 
 
 def _filed(chain: Chain, task: Task, run_id: int | None) -> Entry:
-    return Entry("task.filed", chain, board_id=task.board_id, task_key=task.pk, run_id=run_id, to_status=task.status)
+    data = {"follow_up_of": task.follow_up_of.public_id} if task.follow_up_of else {}
+    return Entry(
+        "task.filed", chain, board_id=task.board_id, task_key=task.pk, run_id=run_id, to_status=task.status, data=data
+    )
 
 
 def _hold_opened(chain: Chain, hold: Hold, run_id: int | None) -> Entry:

@@ -12,9 +12,10 @@ from boards.event_log import Entry, record
 from boards.locks import engine_transaction, lock_board
 from boards.models import Board, Task, TaskDep
 from boards.states import Status, Verb
-from boards.tasks import aftermath, budgets, cleaning, decisions, rows
+from boards.tasks import aftermath, budgets, cleaning, decisions, partitions, rows
+from boards.tasks.cleaning import CASCADE_WAS_HELD
 from boards.tasks.decisions import Options
-from boards.tasks.edits import check_names
+from boards.tasks.edits import check_names, refuse_follow_up_assignee
 from boards.tasks.types import Reason, Recorded, TaskWriteOutcome
 
 MAX_RETRIED = 500
@@ -40,6 +41,7 @@ def release(chain: Chain, task: Task | int, assignee: str | None = None) -> Task
     changes: dict[str, Any] = {"status": Status.PENDING}
     if assignee is not None:
         changes["assignee"] = cleaning.checked_text(assignee, "assignee", 100)
+        refuse_follow_up_assignee(row, changes)
         check_names(row.board, changes, row)
     return _move(chain, row, Verb.RELEASE, changes, "task.released", now)
 
@@ -67,19 +69,19 @@ def _move(
 def retry(chain: Chain, task: Task | int, *, with_dependents: bool = False) -> TaskWriteOutcome:
     """Start an errored or cancelled task again: the same row, with its error as feedback.
 
-    `with_dependents` also retries those that its ending cancelled. Declines with `disallowed`, `settling`,
-    `dependency-ended` or `retry-budget`.
+    `with_dependents` also retries those that its ending cancelled; one that nobody had released is held again.
+    Declines with `disallowed`, `settling`, `dependency-ended` or `retry-budget`.
     """
     outcome = _retry(chain, task)
     if with_dependents and outcome.result is Recorded.RECORDED:
         key = task.pk if isinstance(task, Task) else task
         for dependent in cancelled_by(key):
-            _retry(chain, dependent)
+            _retry(chain, dependent, as_it_was=True)
     return outcome
 
 
 @engine_transaction
-def _retry(chain: Chain, task: Task | int) -> TaskWriteOutcome:
+def _retry(chain: Chain, task: Task | int, *, as_it_was: bool = False) -> TaskWriteOutcome:
     seen = _seen(chain, task)
     early = _no_retry(seen)
     if early is not None:
@@ -90,12 +92,13 @@ def _retry(chain: Chain, task: Task | int) -> TaskWriteOutcome:
             Reason.RETRY_BUDGET,
             f"The board's limit of {seen.board.max_total_retries} retries is spent.",
         )
-    row, _ = rows.lock_one(seen)
+    row, now = rows.lock_one(seen)
     late = _no_retry(row)
     if late is not None:
         budgets.take_back_retry(seen.board, seen.partition)
         return late
     was, asked = row.status, aftermath.unasked(row).count()
+    was_held = as_it_was and CASCADE_WAS_HELD in row.metadata
     ledger = row.retry_ledger or {"granted": 0, "denied_by_budget": False}
     changes = {
         "status": Status.PENDING,
@@ -115,6 +118,8 @@ def _retry(chain: Chain, task: Task | int) -> TaskWriteOutcome:
     if asked:
         aftermath.ask_again(chain, row)
     _record(chain, row, "task.retried", was)
+    if was_held:
+        return _move(chain, row, Verb.HOLD, {"status": Status.HELD}, "task.held", now)
     return TaskWriteOutcome(Recorded.RECORDED, row.status)
 
 
@@ -162,10 +167,13 @@ def cancelled_by(key: int) -> list[int]:
 
 @engine_transaction
 def start_anyway(chain: Chain, task: Task | int) -> TaskWriteOutcome:
-    """A person lets a dependent that never ran go without the dependencies that ended without completing."""
+    """A person lets a dependent that never ran go without the dependencies that ended without completing.
+
+    It takes out what can never be met and nothing else: a hold, an open question and other dependencies still block.
+    """
     seen = _seen(chain, task, "tasks.edit")
     lock_board(seen.board_id)
-    row, _ = rows.lock_one(seen)
+    row, now = rows.lock_one(seen)
     if row.started_at is not None or row.status not in {Status.PENDING, Status.HELD, Status.CANCELLED} or row.withdrawn:
         raise errors.IllegalTaskTransition(
             row.public_id, row.status, Status.PENDING, "Only a task that never ran can start anyway."
@@ -178,6 +186,7 @@ def start_anyway(chain: Chain, task: Task | int) -> TaskWriteOutcome:
         )
     removed, _ = TaskDep.objects.filter(pk__in=edges).delete()
     was, asked = row.status, 0
+    was_held = was == Status.CANCELLED and CASCADE_WAS_HELD in row.metadata
     changes: dict[str, Any] = {"unmet_deps": row.unmet_deps - removed}
     if was == Status.CANCELLED:
         asked = aftermath.unasked(row).count()
@@ -188,6 +197,8 @@ def start_anyway(chain: Chain, task: Task | int) -> TaskWriteOutcome:
     if asked:
         aftermath.ask_again(chain, row)
     _record(chain, row, "task.edited", was, {"start_anyway_without": list(edges.values())})
+    if was_held:
+        return _move(chain, row, Verb.HOLD, {"status": Status.HELD}, "task.held", now)
     return TaskWriteOutcome(Recorded.RECORDED, row.status)
 
 
@@ -206,6 +217,7 @@ def _seen(chain: Chain, task: Task | int, action: str = "tasks.retry") -> Task:
     row = Task.objects.select_related("board").filter(pk=key, board__space=chain.space_id).first()
     if row is None:
         raise errors.TaskNotFound
+    partitions.require_own(chain, row)
     policy.require(chain, action, row.board.space_id)
     return row
 
@@ -213,6 +225,7 @@ def _seen(chain: Chain, task: Task | int, action: str = "tasks.retry") -> Task:
 def _require(chain: Chain, row: Task, action: str) -> None:
     if row.board.space_id != chain.space_id:
         raise errors.TaskNotFound
+    partitions.require_own(chain, row)
     policy.require(chain, action, row.board.space_id)
 
 

@@ -95,7 +95,10 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Filing:
-    """What a filer gives for one task (spec: 01 section 3). `deps` are public ids, of this batch or the board."""
+    """What a filer gives for one task (spec: 01 section 3). `deps` are public ids, of this batch or the board.
+
+    `follow_up_of`: the public id of any task of a chain; such a filing takes no `id` and no `assignee`.
+    """
 
     goal: str
     id: str = ""
@@ -110,6 +113,7 @@ class Filing:
     assignee: str = ""
     max_attempts: int | None = None
     checker: str = ""
+    follow_up_of: str = ""
     held: bool = False
     holds: Sequence[HoldFiling] = ()
 

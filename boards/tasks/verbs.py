@@ -15,7 +15,7 @@ from boards.debts import owing
 from boards.locks import engine_transaction
 from boards.models import Attempt, Task
 from boards.states import Status, Verb
-from boards.tasks import rows
+from boards.tasks import partitions, rows
 from boards.tasks.aftermath import WITHDRAW, WITHDRAWN_WORDS
 from boards.tasks.cleaning import MAX_REASON, checked_text, required_text
 from boards.tasks.decisions import Options
@@ -157,6 +157,7 @@ def _visible(chain: Chain, task: Task | int, action: str) -> Task:
     row = Task.objects.select_related("board").filter(pk=_key(task), board__space=chain.space_id).first()
     if row is None:
         raise errors.TaskNotFound
+    partitions.require_own(chain, row)
     policy.require(chain, action, row.board.space_id)
     return row
 

@@ -19,6 +19,7 @@ from boards.models import Attempt, Board, Task
 from boards.tasks.current import current_claim
 from boards.tasks.notices import release
 from boards.tasks.reading import get_task as read_task
+from boards.tasks.reading import with_current
 from boards.tasks.telling import clear_notice, take_owed_notice
 from boards.tasks.types import Ticket
 
@@ -31,14 +32,17 @@ _pending: set[tuple[int, int]] = set()  # (task, grant) of the turns of this pro
 _lock = threading.Lock()
 
 
-def get_task(board: Board, public_id: str, *, wait: bool = False, deadline_ms: int = 300_000) -> Task:
-    """The task of that id on the board; TaskNotFound for anything that is not there.
+def get_task(
+    board: Board, public_id: str, *, partition: str = "", wait: bool = False, deadline_ms: int = 300_000
+) -> Task:
+    """The task of that id on the board, with its `current`; TaskNotFound for anything that is not there.
 
+    `partition`: the key that `partition_of` or `find_task_partitions` answered.
     `wait`: not before it has ended, or `deadline_ms` (30,000 to 3,600,000) is over: `wait_timed_out`. From a turn only
     a task that its own session filed can be waited for. Raises WaitDeadlineOutOfRange, WaitAlreadyPending,
     WaitUnavailable, WaitTimedOut.
     """
-    task = read_task(board, public_id)
+    task = read_task(board, public_id, partition=partition)
     if not wait:
         return task
     if isinstance(deadline_ms, bool) or not SHORTEST_MS <= deadline_ms <= LONGEST_MS:
@@ -72,7 +76,7 @@ def _until_ended(task: Task, deadline_ms: int) -> Task:
         if row is None:
             raise errors.TaskNotFound
         if row.is_ended:
-            return row
+            return with_current([row])[0]
         left = deadline - time.monotonic()
         if left <= 0:
             raise errors.WaitTimedOut

@@ -200,15 +200,20 @@ def _why(view: CardView) -> str:
     if view.status != Status.PENDING or view.ask:
         return ""
     ended = tuple(pair for pair in view.blocked_by if pair[1] in {Status.ERRORED, Status.CANCELLED})
-    if view.served and not ended:
+    if view.served and not ended and not view.chain_busy:
         return ""
-    return "" if view.waits_for and not ended else _why_words(view.assignee, ended, view.served)
+    if view.waits_for and not ended:
+        return ""
+    return _why_words(view.assignee, ended, view.served, view.chain_busy)
 
 
 @lru_cache(maxsize=1_024)
-def _why_words(assignee: str, ended: tuple[tuple[str, str], ...], served: bool) -> str:
+def _why_words(assignee: str, ended: tuple[tuple[str, str], ...], served: bool, chain_busy: bool) -> str:
     row = Task(status=Status.PENDING, assignee=assignee)
-    reasons = why_not_starting(row, StartFacts(waits_for=ended, served=served), timezone.now())
+    facts = StartFacts(
+        waits_for=ended, served=served, chain_busy_with="another task of its chain" if chain_busy else ""
+    )
+    reasons = why_not_starting(row, facts, timezone.now())
     return reasons[0] if reasons else ""
 
 

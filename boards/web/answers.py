@@ -27,10 +27,11 @@ def acted(request: HttpRequest, sentence: str, *, back: str) -> HttpResponse:
     return redirect(back)
 
 
-def refused(request: HttpRequest, refusal: Refusal, *, back: str) -> HttpResponse:
+def refused(request: HttpRequest, refusal: Refusal, *, back: str, href: str = "", link: str = "") -> HttpResponse:
     """The act was refused: the refusal's own status with a toast, or back to the page with the sentence."""
     if getattr(request, "htmx", None):
-        return with_toast(HttpResponse(status=refusal.http_status), refusal.sentence, "error")
+        answer = HttpResponse(status=refusal.http_status)
+        return with_toast(answer, refusal.sentence, "error", href=href, link=link)
     messages.error(request, refusal.sentence)
     return redirect(back)
 

@@ -24,7 +24,7 @@ from boards.web.members import MemberRequest, member_page
 def board(request: MemberRequest, slug: str) -> HttpResponse:
     """The page; for a fragment's request its lanes alone, or with `lane` and `after` the next cards of one lane."""
     facts = found_board(request, slug)
-    filters = BoardFilter.from_query(request.GET.dict(), request.member.user_id)
+    filters = BoardFilter.from_query(request.GET.dict(), request.member.user_id).within(own_partition(request, facts))
     if request.htmx and request.GET.get("after"):
         return _more(request, facts, filters)
     context = {
@@ -74,6 +74,11 @@ def found_board(request: MemberRequest, slug: str) -> BoardFacts:
         return board_facts(request.member.space_id, slug)
     except BoardNotFound as absent:
         raise Http404(absent.sentence) from absent
+
+
+def own_partition(request: MemberRequest, facts: BoardFacts) -> str:
+    """The one partition of the board that the reader's pages show; "" where it has none."""
+    return tasks.partition_of(request.chain, facts.board)
 
 
 def _more(request: MemberRequest, facts: BoardFacts, filters: BoardFilter) -> HttpResponse:

@@ -23,7 +23,7 @@ from boards.queries.board import BoardFacts, cards
 from boards.queries.filters import BoardFilter
 from boards.tasks.types import Filing
 from boards.web.answers import with_toast
-from boards.web.board import found_board
+from boards.web.board import found_board, own_partition
 from boards.web.members import MemberRequest, member_page
 
 _TO = re.compile(r"@(\S+)(?:\s+|$)(.*)", re.DOTALL)
@@ -92,15 +92,16 @@ def _answer(request: MemberRequest, facts: BoardFacts, quick: Quick) -> HttpResp
         return render(request, "board/quick.html", context, status=422)
     if quick.filed:
         # The socket brings the cards too; the page takes whichever comes first, by revision.
-        context["cards"] = cards(facts.board, [task.pk for task in quick.filed], _filter_of(request)).cards
+        context["cards"] = cards(facts.board, [task.pk for task in quick.filed], _filter_of(request, facts)).cards
     response = render(request, "board/_quick.html", context)
     return with_toast(response, _said(quick)) if len(quick.filed) > 1 else response
 
 
-def _filter_of(request: MemberRequest) -> BoardFilter:
+def _filter_of(request: MemberRequest, facts: BoardFacts) -> BoardFilter:
     """The filter of the page that the line stands on."""
     query = (request.htmx.current_url or "").partition("?")[2]
-    return BoardFilter.from_query(QueryDict(query).dict(), request.member.user_id)
+    filters = BoardFilter.from_query(QueryDict(query).dict(), request.member.user_id)
+    return filters.within(own_partition(request, facts))
 
 
 def _said(quick: Quick) -> str:

@@ -11,6 +11,7 @@ from django.http import Http404, HttpResponse
 from django.shortcuts import render, resolve_url
 from django.views.decorators.http import require_safe
 
+from boards import tasks
 from boards.models import RosterEntry, Task
 from boards.queries.asks import asks_for
 from boards.queries.task import (
@@ -116,9 +117,11 @@ def _why(page: TaskPage, asks: list[str]) -> list[str]:
         return []
     entry = next((entry for entry in page.roster if entry.name == (task.assignee or page.board.default_worker)), None)
     state = start_state(task, entry)
+    other = tasks.at_work(task)
     facts = StartFacts(
         waits_for=[(ref.label, ref.status) for ref in page.beside.waits_for if ref.status != Status.COMPLETED],
         asks=asks,
+        chain_busy_with=f"“{other.label}”" if other else "",
         board_paused=page.board.paused,
         person=entry.user.display if entry and entry.user and entry.kind == RosterEntry.Kind.PERSON else "",
         served=state.served,

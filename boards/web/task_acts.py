@@ -5,33 +5,30 @@ Who may do what is the verb's decision; this module reads the form and translate
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from django.contrib import messages
 from django.http import Http404, HttpResponse, QueryDict
-from django.shortcuts import resolve_url
+from django.shortcuts import redirect, resolve_url
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 from django_htmx.http import trigger_client_event
 
 from boards import tasks
 from boards.actors import Chain
-from boards.errors import Forbidden, InvalidInput, Refusal
+from boards.errors import Forbidden, InvalidInput, Refusal, TaskFinished, TaskWriteDeclined
 from boards.models import Task
 from boards.queries.task import find_task
-from boards.tasks.types import TaskWriteOutcome, Ticket
-from boards.web.answers import acted, refused
+from boards.states import Status
+from boards.tasks.types import Filing, TaskWriteOutcome, Ticket
+from boards.web.answers import acted, refused, with_toast
 from boards.web.members import MemberRequest, member_page
 
 CHANGED: Final = "task:changed"  # what static/js/task.js listens for: read the parts of the page again
 
 Verb = Callable[[Chain, Task, QueryDict], str]
-
-
-class Declined(Refusal):
-    """The task changed meanwhile, so this was not done. The page shows how it stands now."""
-
-    code = "task_write_declined"
 
 
 @require_POST
@@ -46,9 +43,43 @@ def task_act(request: MemberRequest, slug: str, public_id: str, verb: str) -> Ht
     try:
         sentence = act(request.chain, task, request.POST)
     except Refusal as refusal:
-        return refused(request, refusal, back=back)
+        return _refused(request, refusal, back)
     response = acted(request, sentence, back=back)
     return trigger_client_event(response, CHANGED) if request.htmx else response
+
+
+@require_POST
+@member_page
+def follow_up(request: MemberRequest, slug: str, public_id: str) -> HttpResponse:
+    """File a follow-up of the task: a toast that leads to it, or on to its page.
+
+    `known`: how many tasks of the chain the page showed, so that the same words sent twice from it are one task.
+    """
+    task = find_task(request.member, slug, public_id)
+    if task is None:
+        raise Http404
+    back = resolve_url("web:task", slug, public_id)
+    goal, held = request.POST.get("goal", "").strip(), "held" in request.POST
+    words = hashlib.sha256(goal.encode("utf-8", "replace")).hexdigest()
+    key = f"follow_up:{task.pk}:{request.POST.get('known', '')[:10]}:{held}:{words}"
+    try:
+        filing = Filing(goal, follow_up_of=task.public_id, held=held)
+        made = tasks.file_task(request.chain, task.board, filing, idempotency_key=key)
+    except Refusal as refusal:
+        return _refused(request, refusal, back)
+    address = resolve_url("web:task", slug, made.public_id)
+    if not request.htmx:
+        messages.success(request, _("Filed."))
+        return redirect(address)
+    response = with_toast(HttpResponse(status=204), _("Filed."), href=address, link=_("Open"))
+    return trigger_client_event(response, CHANGED)
+
+
+def _refused(request: MemberRequest, refusal: Refusal, back: str) -> HttpResponse:
+    """The sentence of the refusal; where it says to file a follow-up, with the way there."""
+    finished = isinstance(refusal, TaskFinished)
+    way = {"href": f"{back}#task-follow", "link": _("File a follow-up")} if finished else {}
+    return refused(request, refusal, back=f"{back}#task-follow" if finished else back, **way)
 
 
 def _claim(chain: Chain, task: Task, form: QueryDict) -> str:
@@ -102,7 +133,15 @@ def _release(chain: Chain, task: Task, form: QueryDict) -> str:
 
 
 def _start_anyway(chain: Chain, task: Task, form: QueryDict) -> str:
-    return _landed(tasks.start_anyway(chain, task), _("It starts without what it waited for."))
+    _landed(tasks.start_anyway(chain, task), "")
+    row = tasks.get_task(task.board, task.public_id, partition=task.partition)
+    if row.status == Status.HELD:
+        return _("It no longer waits for what ended, and is still held.")
+    if row.open_holds:
+        return _("It no longer waits for what ended. It starts when its question is answered.")
+    if row.unmet_deps:
+        return _("It no longer waits for what ended. It starts when the other tasks are done.")
+    return _("It starts without what it waited for.")
 
 
 def _reclaim(chain: Chain, task: Task, form: QueryDict) -> str:
@@ -150,5 +189,5 @@ def _needed(form: QueryDict, name: str, sentence: str) -> str:
 
 def _landed(outcome: TaskWriteOutcome, sentence: str) -> str:
     if not outcome.landed:
-        raise Declined(outcome.sentence)
+        raise TaskWriteDeclined(outcome.sentence)
     return sentence

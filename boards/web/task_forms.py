@@ -18,7 +18,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 from django_htmx.http import trigger_client_event
 
 from boards import tasks
-from boards.errors import AlreadyOpen, Refusal
+from boards.errors import AlreadyOpen, Refusal, WouldStart
 from boards.models import Board, Task
 from boards.queries.task import find_board, find_task
 from boards.queries.task_refs import open_refs
@@ -59,7 +59,7 @@ def new_task(request: MemberRequest, slug: str) -> HttpResponse:
         except Refusal as refusal:
             errors = _errors(refusal)
             twin = str(refusal.facts.get("task_id", "")) if isinstance(refusal, AlreadyOpen) else ""
-    context = _context(board, texts, errors) | {
+    context = _context(board, texts, errors, tasks.partition_of(request.chain, board)) | {
         "given": given,
         "twin": twin,
         "form_key": given.get("form_key") or uuid.uuid4().hex,
@@ -78,7 +78,7 @@ def edit_task(request: MemberRequest, slug: str, public_id: str) -> HttpResponse
         raise Http404
     stored = texts_of(task)
     locked = locked_fields(task, TASK_FIELD_RULES)
-    texts = stored
+    texts, starts = stored, False
     errors: dict[str, str] = {}
     if request.method == "POST":
         texts = Texts.of(request.POST, otherwise=stored, only=[name for name in TEXTS if name not in locked])
@@ -93,9 +93,10 @@ def edit_task(request: MemberRequest, slug: str, public_id: str) -> HttpResponse
                 messages.success(request, sentence)
                 return redirect("web:task", slug, public_id)
         except Refusal as refusal:
-            errors = _errors(refusal)
-    context = _context(task.board, texts, errors) | {
+            errors, starts = _errors(refusal), isinstance(refusal, WouldStart)
+    context = _context(task.board, texts, errors, task.partition) | {
         "task": task,
+        "starts": starts,
         "locked": locked,
         "marks": {name: _mark(stored, name) for name in TEXTS},
     }
@@ -110,7 +111,11 @@ def dependency_options(request: MemberRequest, slug: str) -> HttpResponse:
     if board is None:
         raise Http404
     typed = request.GET.get("q", "") or next(iter(request.GET.getlist("deps")), "")
-    return render(request, "task/_dep_options.html", {"open_tasks": open_refs(board, typed.replace("\x00", "")[:200])})
+    return render(
+        request,
+        "task/_dep_options.html",
+        {"open_tasks": open_refs(board, typed.replace("\x00", "")[:200], tasks.partition_of(request.chain, board))},
+    )
 
 
 def _file(request: MemberRequest, board: Board, filing: Filing) -> Task:
@@ -134,7 +139,7 @@ def _filed(request: MemberRequest, board: Board, task: Task) -> HttpResponse:
 def _save(request: MemberRequest, task: Task, values: dict[str, Any]) -> str:
     if not values:
         return _("Nothing was changed.")
-    tasks.update_task(request.chain, task, **values)
+    tasks.update_task(request.chain, task, unless_it_starts="start_it" not in request.POST, **values)
     return _("Saved.")
 
 
@@ -158,13 +163,13 @@ def _mark(texts: Texts, name: str) -> str:
     return hashlib.sha256(texts.normal(name).encode("utf-8", "replace")).hexdigest()[:16]
 
 
-def _context(board: Board, texts: Texts, errors: dict[str, str]) -> dict[str, Any]:
+def _context(board: Board, texts: Texts, errors: dict[str, str], partition: str) -> dict[str, Any]:
     return {
         "board": board,
         "locked": [],
         "roster": list(board.roster.select_related("user")),
         "texts": texts,
         "errors": errors,
-        "open_tasks": open_refs(board, ""),
+        "open_tasks": open_refs(board, "", partition),
         "section": "boards",
     }

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
-from django.db.models import Count, Q
+from django.db.models import Count, Exists, OuterRef, Q
+from django.db.models.functions import Coalesce
 
 from boards.models import Board, RosterEntry, Task
 from boards.states import TERMINAL, Status
@@ -84,9 +85,14 @@ def standing(board: Board, unserved: Collection[str] = ()) -> Standing:
     a name which nobody serves on whoever brings its worker.
     """
     people = RosterEntry.objects.filter(board=board, kind=RosterEntry.Kind.PERSON).values("name")
-    ready = (
-        Q(status=Status.PENDING, unmet_deps=0, open_holds=0) & ~Q(assignee__in=people) & ~Q(assignee__in=list(unserved))
+    # What waits for another of its chain moves when that one does: it is counted there.
+    of_chain = Task.objects.filter(
+        status=Status.IN_PROGRESS, follow_up_of=Coalesce(OuterRef("follow_up_of"), OuterRef("pk"))
     )
+    chain_busy = Q(Exists(of_chain)) | Q(follow_up_of__status=Status.IN_PROGRESS)
+    has_chain = Q(follow_up_of__isnull=False) | Q(attempts__gt=0)
+    served = ~Q(assignee__in=people) & ~Q(assignee__in=list(unserved))
+    ready = Q(status=Status.PENDING, unmet_deps=0, open_holds=0) & served & ~(has_chain & chain_busy)
     worked = Q(status=Status.IN_PROGRESS) & (Q(lease_until__isnull=False) | Q(resume_ready_at__isnull=False))
     open_rows = ~Q(status__in=sorted(TERMINAL))
     found = Task.objects.filter(board=board)

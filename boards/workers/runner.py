@@ -15,6 +15,9 @@ from typing import Any, Final
 from uuid import UUID, uuid4
 
 from django.db import connection
+from django.db.models import F, Q
+from django.db.models.expressions import Combinable
+from django.db.models.functions import Coalesce
 
 from boards import actors, tasks
 from boards.locks import engine_transaction
@@ -252,12 +255,24 @@ def _holds(keys: Sequence[int]) -> dict[int, list[Hold]]:
 
 
 def _known_sessions(runs: Sequence[Run]) -> dict[int, UUID]:
-    """The sessions of tasks that were worked before, by task."""
+    """The sessions of tasks that were worked before, by task; a follow-up goes on in that of its chain."""
     again = [run.ticket.task_key for run in runs if run.claimed.resumed or run.ticket.attempt > 1]
-    if not again:
-        return {}
-    before = Attempt.objects.filter(task__in=again, session__isnull=False).order_by("number")
-    return dict(before.values_list("task", "session"))
+    known = _sessions_of(Q(task__in=again), F("task")) if again else {}
+    following = {run.ticket.task_key: run.task.follow_up_of_id for run in runs if run.task.follow_up_of_id}
+    if following:
+        roots = set(following.values())
+        chain = _sessions_of(
+            Q(task__in=roots) | Q(task__follow_up_of__in=roots), Coalesce("task__follow_up_of", "task")
+        )
+        known |= {key: chain[root] for key, root in following.items() if root in chain}
+    return known
+
+
+def _sessions_of(which: Q, by: Combinable) -> dict[int, UUID]:
+    """The latest session of these attempts; of a chain the root's own, before that of any follow-up."""
+    before = Attempt.objects.filter(which, session__isnull=False).annotate(place=by)
+    ordered = before.order_by(F("task__follow_up_of").desc(nulls_last=True), "pk")
+    return dict(ordered.values_list("place", "session"))
 
 
 def _make_sessions(runs: Sequence[Run]) -> None:

@@ -64,6 +64,20 @@ def test_a_name_with_open_tasks_stays_on_the_roster(cast: Cast) -> None:
     assert RosterEntry.objects.filter(board=cast.board, name="writer").exists()
 
 
+def test_how_a_board_is_partitioned_is_fixed_once_a_task_was_filed(cast: Cast) -> None:
+    operator = cast.client(cast.operator)
+    RosterEntry.objects.filter(board=cast.board).update(config={"worker": "demo.writer"})
+    form = form_of(operator, board_address(cast.board))
+    assert operator.post(board_address(cast.board), form | {"partition_by": "user"}).status_code == 302
+    board = Board.objects.get(pk=cast.board.pk)
+    assert board.partition_by == "user"
+    filed(board, chain_of(cast.member))
+    page = operator.post(board_address(board), form | {"partition_by": "none"})
+    assert "cannot be changed once a task was filed" in page.content.decode()
+    assert Board.objects.get(pk=board.pk).partition_by == "user"
+    assert operator.post(board_address(board), form | {"partition_by": "user", "concurrency": "7"}).status_code == 302
+
+
 def test_a_member_or_a_stranger_edits_no_board(cast: Cast) -> None:
     for who in (cast.member, cast.stranger):
         answer = cast.client(who).post(board_address(cast.board), {"name": "Mine"}, follow=True)

@@ -74,7 +74,10 @@ OPERATIONS = [
 
 
 class Board(RuleBasedStateMachine):
-    """`model`: what each task's status must be; `grants`: the tickets that still own their rows."""
+    """`model`: what each task's status must be; `grants`: the tickets that still own their rows.
+
+    `were_held`: those that a cascade cancelled before anybody had released them.
+    """
 
     @initialize()
     def make(self) -> None:
@@ -85,6 +88,7 @@ class Board(RuleBasedStateMachine):
         self.olga = cast.chain_of(cast.make_member(space, f"olga{space.pk}", "operator"))
         self.worker = cast.agent_chain(self.board)
         self.model: dict[int, str] = {}
+        self.were_held: set[int] = set()
         self.grants: dict[int, tasks.Ticket] = {}
         self.stale: list[tasks.Ticket] = []
         self.events = 0
@@ -109,13 +113,17 @@ class Board(RuleBasedStateMachine):
         ticket = self.grants.pop(key, None)
         if ticket:
             self.stale.append(ticket)
-        for debt_id in Debt.objects.filter(task=key, kind__in=["session_stop", "resume"]).values_list("pk", flat=True):
+        # What a drain would pay.
+        of_the_drain = Debt.objects.filter(task=key, kind__in=["session_stop", "resume"])
+        for debt_id in list(of_the_drain.values_list("pk", flat=True)):
             paying.pay(debt_id)
         if self.model[key] not in {"errored", "cancelled"}:
             return
         edges = TaskDep.objects.filter(dependency=key).values_list("dependent", flat=True)
         for dependent in edges:
             if self.model[dependent] in {"pending", "held"}:
+                if self.model[dependent] == "held":
+                    self.were_held.add(dependent)
                 self.model[dependent] = "cancelled"
                 self.events += 1
                 self.ended(dependent)
@@ -243,6 +251,7 @@ class Board(RuleBasedStateMachine):
         key = self.pick(data, "errored", "cancelled", "completed")
         if key and self.moved(tasks.retry(self.anna, key)):
             self.model[key] = "pending"
+            self.were_held.discard(key)
 
     def check(self, data: st.DataObject) -> None:
         good = data.draw(st.booleans())
@@ -268,7 +277,10 @@ class Board(RuleBasedStateMachine):
         was = self.model[key]
         with contextlib.suppress(errors.IllegalTaskTransition):
             tasks.start_anyway(self.anna, key)
-            self.model[key] = "pending" if was == "cancelled" else was
+            again_held = key in self.were_held
+            self.events += again_held
+            self.model[key] = "held" if again_held else "pending" if was == "cancelled" else was
+            self.were_held.discard(key)
 
     @rule(data=st.data())
     def step(self, data: st.DataObject) -> None:

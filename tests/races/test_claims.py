@@ -6,9 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from django.db import transaction
 
 from boards import errors, people, tasks
-from boards.models import Attempt, Event, Task, TaskDep
+from boards.models import Attempt, Board, Event, Task, TaskDep
 from boards.states import Verb
 from boards.tasks import Filing, Recorded, Wanted
 from tests import cast
@@ -143,3 +144,76 @@ def test_two_filings_under_one_key_are_one_task(board, anna):
 def test_two_filings_of_one_goal_leave_one_open(board, anna):
     made = at_once(*[lambda: tasks.file_task(anna, board, goal="Once")] * 6)
     assert sum(isinstance(one, errors.AlreadyOpen) for one in made) == 5
+
+
+def ran(board, anna, **fields):
+    task = cast.filed(board, anna, **fields)
+    got = cast.claimed(board)
+    assert got.task.pk == task.pk
+    tasks.complete(cast.agent_chain(board), task, None, claim=got.ticket)
+    return task
+
+
+def test_follow_ups_filed_at_once_take_each_a_number_of_their_own(board, anna):
+    root = ran(board, anna, id="a")
+    made = at_once(*[lambda: tasks.file_task(anna, board, goal="More", follow_up_of=root.public_id)] * 8)
+    assert sorted(task.public_id for task in made) == [f"a-f{n}" for n in range(1, 9)]
+
+
+@pytest.mark.parametrize("round_", range(10))
+def test_claims_at_once_take_one_follow_up_of_a_root(board, anna, round_):
+    root = ran(board, anna, id="a")
+    for _ in range(4):
+        tasks.file_task(anna, board, goal="More", follow_up_of=root.public_id)
+
+    def take() -> list[Any]:
+        return tasks.claim([Wanted(board.pk, {"writer": 1})], limit=1, claimed_by=cast.HERE)
+
+    taken = [one for mine in at_once(*[take] * 6) for one in mine]
+    assert len(taken) <= 1  # a claim that meets another's lock passes by
+    assert len(taken) + len(take()) == 1
+    assert Task.objects.filter(board=board, status="in_progress").count() == 1
+
+
+@pytest.mark.parametrize("round_", range(10))
+def test_a_root_that_is_tried_again_and_its_follow_up_never_work_at_once(board, anna, round_):
+    root = cast.filed(board, anna, id="a", max_attempts=9)
+    got = cast.claimed(board)
+    tasks.file_task(anna, board, goal="More", follow_up_of="a")
+    tasks.fail(cast.agent_chain(board), root, "no", claim=got.ticket)
+
+    def take() -> list[Any]:
+        return tasks.claim([Wanted(board.pk, {"writer": 1})], limit=1, claimed_by=cast.HERE)
+
+    at_once(*[take] * 6)
+    take()
+    assert Task.objects.filter(board=board, status="in_progress").count() == 1
+
+
+@pytest.mark.parametrize("round_", range(10))
+def test_two_edits_that_each_add_half_of_a_loop_leave_one_half(board, anna, round_):
+    one, two = cast.filed(board, anna, id="one"), cast.filed(board, anna, id="two")
+    three = cast.filed(board, anna, id="three", deps=["two"])
+    answers = at_once(
+        lambda: tasks.update_task(anna, one, deps=["three"]),
+        lambda: tasks.update_task(anna, two, deps=["one"]),
+    )
+    refused = [answer for answer in answers if isinstance(answer, errors.DependencyLoop)]
+    assert len(refused) == 1
+    assert "→" in refused[0].sentence
+    edges = set(TaskDep.objects.values_list("dependent", "dependency"))
+    assert len(edges) == 2
+    assert (three.pk, two.pk) in edges
+
+
+@pytest.mark.parametrize("round_", range(10))
+def test_a_first_filing_against_a_change_of_the_partitions_leaves_no_row_of_another_kind(board, anna, round_):
+    def partition() -> None:
+        with transaction.atomic():
+            tasks.require_unfiled(board.pk)
+            Board.objects.filter(pk=board.pk).update(partition_by="user")
+
+    at_once(lambda: cast.filed(board, anna), partition)
+    board.refresh_from_db()
+    expected = {tasks.partition_of(anna, board)}
+    assert set(Task.objects.filter(board=board).values_list("partition", flat=True)) <= expected

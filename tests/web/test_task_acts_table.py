@@ -103,3 +103,19 @@ def test_reclaiming_is_an_operators_act_on_a_lost_worker():
 
 def test_fifty_messages_are_the_most():
     assert not act_for(view(steers=[{}] * 50), ANNA, "steer").allowed
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"status": "pending", "unmet_deps": 1}, "This will start it."),
+        ({"status": "cancelled", "unmet_deps": 1}, "This will start it."),
+        ({"status": "held", "unmet_deps": 1}, "stays held"),
+        ({"status": "cancelled", "unmet_deps": 1, "metadata": {"orchestra:cascade_was_held": True}}, "stays held"),
+        ({"status": "pending", "unmet_deps": 1, "open_holds": 1}, "waits for an answer"),
+        ({"status": "cancelled", "unmet_deps": 1, "asks_again": True}, "waits for an answer"),
+        ({"status": "pending", "unmet_deps": 2}, "waits for other tasks"),
+    ],
+)
+def test_start_anyway_tells_what_comes_of_it(fields, words):
+    assert words in act_for(view(ended_deps=("Build",), **fields), ANNA, "start_anyway").confirm

@@ -205,7 +205,7 @@ def test_dependencies_are_added_and_taken_out(desk):
     task = cast.filed(desk.board, desk.chain, deps=[first.public_id])
     assert desk.edits(task, deps=[second.public_id, ""]).status_code == 302
     assert [edge.dependency_id for edge in task.dep_edges.all()] == [second.pk]
-    assert desk.edits(task, deps=[""]).status_code == 302
+    assert desk.edits(task, deps=[""], start_it="on").status_code == 302
     assert cast.fresh(task).unmet_deps == 0
 
 
@@ -263,3 +263,28 @@ def test_an_ended_task_has_nothing_to_save(desk):
     page = desk.client().get(reverse("web:task_edit", args=["desk", task.public_id])).content.decode()
     assert "nothing of it can be edited" in page
     assert ">Save<" not in page
+
+
+def test_taking_out_the_last_dependency_asks_once_more_since_it_would_start(desk):
+    cast.filed(desk.board, desk.chain, id="first")
+    task = cast.filed(desk.board, desk.chain, deps=["first"])
+    address = reverse("web:task_edit", args=["desk", task.public_id])
+    client = desk.client()
+    sent = {**fields_of(client.get(address).content.decode()), "deps": ""}
+    answer = client.post(address, {**sent, "title": "Kept"})
+    html = answer.content.decode()
+    assert answer.status_code == 422
+    assert "this will start it" in html
+    assert 'name="start_it"' in html
+    assert 'value="Kept"' in html
+    assert cast.fresh(task).unmet_deps == 1
+    assert client.post(address, {**sent, "start_it": "on"}).status_code == 302
+    assert cast.fresh(task).unmet_deps == 0
+
+
+def test_a_loop_is_told_at_its_field_with_its_path(desk):
+    first = cast.filed(desk.board, desk.chain, id="first")
+    cast.filed(desk.board, desk.chain, id="second", deps=["first"])
+    answer = desk.edits(first, deps="second")
+    assert answer.status_code == 422
+    assert "first → second → first" in answer.content.decode()
