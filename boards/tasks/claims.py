@@ -8,7 +8,8 @@ from __future__ import annotations
 import json
 import uuid
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -22,7 +23,7 @@ from boards.event_log import Entry, record_all
 from boards.locks import Rank, engine_transaction, taking
 from boards.models import Attempt, Board, RosterEntry, Task
 from boards.states import Status, Verb
-from boards.tasks import aftermath, decisions, rows
+from boards.tasks import aftermath, decisions, plain_rows, rows
 from boards.tasks.decisions import DEFAULT_MAX_ABANDONMENTS, Options
 from boards.tasks.endings import Settlement, settle_many
 from boards.tasks.types import Claimed, Reason, Recorded, RunLink, TaskWriteOutcome, Ticket, Wanted
@@ -62,42 +63,73 @@ def claim(
     """
     if lease_ms is not None and not SMALLEST_LEASE_MS <= lease_ms <= LARGEST_LEASE_MS:
         raise ValueError(f"A lease lasts {SMALLEST_LEASE_MS} to {LARGEST_LEASE_MS} ms, not {lease_ms}.")
-    boards = sorted({want.board_id for want in wanted})
-    if not boards or limit < 1:
+    if not wanted or limit < 1:
         return []
-    abandon_spent(boards=boards)
-    return _claim(wanted, min(limit, MAX_BATCH), lease_ms, claimed_by)
+    boards = _look_at({want.board_id for want in wanted})
+    lapsed = [pk for pk, look in boards.items() if look.lapsed]
+    if lapsed:
+        abandon_spent(boards=lapsed)
+    return _claim(wanted, boards, min(limit, MAX_BATCH), lease_ms, claimed_by)
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """A board, and which of the rarer things a claim has to see to there: what is false costs it no statement."""
+
+    board: Board
+    resumes: bool
+    lapsed: bool
+    capped: bool
+
+
+def _look_at(boards: Iterable[int]) -> dict[int, _Look]:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"""select {plain_rows.columns(Board, "b")},
+                  exists (select from boards_task t
+                           where t.board_id = b.id and t.resume_ready_at <= statement_timestamp()),
+                  exists (select from boards_task t
+                           where t.board_id = b.id and t.lease_until <= statement_timestamp()),
+                  exists (select from boards_rosterentry r where r.board_id = b.id and r.max_running is not null)
+                from boards_board b where b.id = any(%s)""",
+            [sorted(boards)],
+        )
+        looks = [_Look(plain_rows.read(Board, row), *row[-3:]) for row in cursor.fetchall()]
+    return {look.board.pk: look for look in looks}
 
 
 @engine_transaction
-def _claim(wanted: Sequence[Wanted], limit: int, lease_ms: int | None, claimed_by: dict[str, Any]) -> list[Claimed]:
-    room = _Room(wanted, limit)
+def _claim(
+    wanted: Sequence[Wanted],
+    boards: Mapping[int, _Look],
+    limit: int,
+    lease_ms: int | None,
+    claimed_by: dict[str, Any],
+) -> list[Claimed]:
+    room = _Room(wanted, boards, limit)
     taking(Rank.TASK)
     arms: dict[str, list[int]] = {}
     for arm in _ARMS:
         arms[arm] = _pick(arm, room)
-    resumed = set(arms["resume"])
+    resumed = arms["resume"]
     fresh = [*arms["lapsed"], *arms["ready"], *arms["ready_by_priority"]]
     if not resumed and not fresh:
         return []
-    _take(sorted(resumed), lease_ms, claimed_by, resume=True)
-    _take(sorted(fresh), lease_ms, claimed_by, resume=False)
-    tasks = {t.pk: t for t in Task.objects.filter(pk__in=[*resumed, *fresh]).select_related("board")}
-    lost = _close_lost(arms["lapsed"])
-    attempts = _open_attempts([tasks[key] for key in fresh], claimed_by)
-    attempts |= dict(Attempt.objects.filter(task__in=resumed, ended_at__isnull=True).values_list("task_id", "pk"))
-    ordered = [tasks[key] for key in [*arms["resume"], *fresh]]
-    record_all(_claimed(task, task.pk in resumed, lost.get(task.pk)) for task in ordered)
-    return [Claimed(task, mint(task, attempts[task.pk]), task.pk in resumed) for task in ordered]
+    taken = _take(resumed, fresh, arms["lapsed"], lease_ms, claimed_by)
+    for task in taken.tasks.values():
+        task.board = boards[task.board_id].board
+    ordered = [taken.tasks[key] for key in [*resumed, *fresh]]
+    again, runs = set(resumed), aftermath.runs_of(ordered)
+    record_all(_claimed(task, runs, task.pk in again, taken.lost.get(task.pk)) for task in ordered)
+    return [Claimed(task, mint(task, taken.attempts[task.pk]), task.pk in again) for task in ordered]
 
 
 class _Room:
     """Free slots per board and assignee, after what `max_running` of the roster leaves (over all drains)."""
 
-    def __init__(self, wanted: Sequence[Wanted], limit: int) -> None:
+    def __init__(self, wanted: Sequence[Wanted], boards: Mapping[int, _Look], limit: int) -> None:
         self.limit = limit
-        paused = Board.objects.filter(pk__in=[w.board_id for w in wanted])
-        self.boards = {b.pk: b for b in paused if not b.paused}
+        self.boards = {pk: look for pk, look in boards.items() if not look.board.paused}
         self.slots = {
             (want.board_id, name): slots
             for want in wanted
@@ -109,8 +141,11 @@ class _Room:
 
     def _cap(self) -> None:
         """Lower the slots of capped assignees by their live leases; the roster rows are locked meanwhile."""
-        boards, names = {b for b, _ in self.slots}, {n for _, n in self.slots}
+        boards = {b for b, _ in self.slots if self.boards[b].capped}
+        names = {n for b, n in self.slots if b in boards}
         taking(Rank.ROSTER)
+        if not boards:
+            return
         capped = list(
             RosterEntry.objects.filter(board__in=boards, name__in=names, max_running__isnull=False)
             .order_by("pk")
@@ -140,9 +175,13 @@ class _Room:
         ]
 
     @staticmethod
-    def _serves(arm: str, board: Board) -> bool:
-        by_priority = board.claim_order == Board.ClaimOrder.PRIORITY
-        return arm not in {"ready", "ready_by_priority"} or by_priority == (arm == "ready_by_priority")
+    def _serves(arm: str, look: _Look) -> bool:
+        if arm == "resume":
+            return look.resumes
+        if arm == "lapsed":
+            return look.lapsed
+        by_priority = look.board.claim_order == Board.ClaimOrder.PRIORITY
+        return by_priority == (arm == "ready_by_priority")
 
     def use(self, board_id: int, name: str) -> bool:
         if self.limit < 1 or self.room[board_id] < 1 or self.slots.get((board_id, name), 0) < 1:
@@ -173,10 +212,54 @@ def _pick(arm: str, room: _Room) -> list[int]:
         return [key for key, board_id, name in cursor.fetchall() if room.use(board_id, name)]
 
 
-def _take(keys: list[int], lease_ms: int | None, claimed_by: dict[str, Any], *, resume: bool) -> None:
-    """The guarded update of a claim or a resume; the rows are locked and were seen in their from-state."""
-    if not keys:
-        return
+@dataclass(frozen=True, slots=True)
+class _Taken:
+    """What a claim wrote, by task: the rows, their open attempts, and the numbers of attempts that were lost."""
+
+    tasks: dict[int, Task]
+    attempts: dict[int, int]
+    lost: dict[int, int]
+
+
+def _take(
+    resumed: list[int], fresh: list[int], lapsed: list[int], lease_ms: int | None, claimed_by: dict[str, Any]
+) -> _Taken:
+    """The guarded updates of a claim and its attempts, in one trip; the rows are locked and were seen in their
+    from-state.
+    """
+    taking(Rank.ATTEMPT)
+    by = json.dumps(claimed_by)
+    statements: dict[str, plain_rows.Statement] = {}
+    if resumed:
+        statements["resumed"] = _grant(sorted(resumed), lease_ms, by, resume=True)
+        statements["going on"] = _STILL_OPEN, [resumed]
+    if fresh:
+        statements["fresh"] = _grant(sorted(fresh), lease_ms, by, resume=False)
+    if lapsed:
+        statements["lost"] = _LOSE, [lapsed]
+    if fresh:
+        statements["opened"] = _OPEN_ATTEMPTS, [by, fresh]
+    found = dict(zip(statements, plain_rows.answers(list(statements.values())), strict=True))
+    rows_found = [*found.get("resumed", []), *found.get("fresh", [])]
+    return _Taken(
+        {task.pk: task for task in (plain_rows.read(Task, row) for row in rows_found)},
+        dict(found.get("going on", [])) | dict(found.get("opened", [])),
+        dict(found.get("lost", [])),
+    )
+
+
+_STILL_OPEN = "select task_id, id from boards_attempt where task_id = any(%s) and ended_at is null"
+_LOSE = """
+    update boards_attempt set ended_at = statement_timestamp(), ending = 'lost',
+           error = 'The worker stopped renewing its lease.'
+     where task_id = any(%s) and ended_at is null returning task_id, number"""
+_OPEN_ATTEMPTS = """
+    insert into boards_attempt (task_id, number, assignee, claimed_by, ending, error, steps, spend)
+    select pk, attempts, assignee, %s::jsonb, '', '', '{}', '[]' from boards_task where pk = any(%s)
+    returning task_id, id"""
+
+
+def _grant(keys: list[int], lease_ms: int | None, claimed_by: str, *, resume: bool) -> plain_rows.Statement:
     counted = (
         ""
         if resume
@@ -184,63 +267,27 @@ def _take(keys: list[int], lease_ms: int | None, claimed_by: dict[str, Any], *, 
                 abandonments = t.abandonments + (case when t.status = 'in_progress' then 1 else 0 end),
                 started_at = coalesce(t.started_at, statement_timestamp()),"""
     )
-    with connection.cursor() as cursor:
-        cursor.execute(
-            f"""update boards_task t set status = 'in_progress', grant_no = t.grant_no + 1, {counted}
+    return (
+        f"""update boards_task t set status = 'in_progress', grant_no = t.grant_no + 1, {counted}
                   lease_duration_ms = coalesce(%s, b.lease_ms),
                   lease_until = statement_timestamp() + make_interval(secs => coalesce(%s, b.lease_ms) / 1000.0),
                   claimed_by = %s, run = null, resume_ready_at = null, kept_open_by = '',
                   revision = t.revision + 1, updated_at = statement_timestamp()
                 from boards_board b
-               where t.pk = any(%s) and b.id = t.board_id and t.status = any(%s)""",
-            [
-                lease_ms,
-                lease_ms,
-                json.dumps(claimed_by),
-                keys,
-                ["in_progress"] if resume else ["pending", "in_progress"],
-            ],
-        )
+               where t.pk = any(%s) and b.id = t.board_id and t.status = any(%s)
+           returning {plain_rows.columns(Task, "t")}""",
+        [lease_ms, lease_ms, claimed_by, keys, ["in_progress"] if resume else ["pending", "in_progress"]],
+    )
 
 
-def _close_lost(keys: list[int]) -> dict[int, int]:
-    """End the attempts that lost their worker; answers their numbers by task."""
-    if not keys:
-        return {}
-    taking(Rank.ATTEMPT)
-    still_open = Attempt.objects.filter(task__in=keys, ended_at__isnull=True)
-    lost = dict(still_open.values_list("task_id", "number"))
-    still_open.update(ended_at=Now(), ending=Attempt.Ending.LOST, error="The worker stopped renewing its lease.")
-    return lost
-
-
-def _open_attempts(tasks: Sequence[Task], claimed_by: dict[str, Any]) -> dict[int, int]:
-    """A new attempt for each claimed row; answers their keys by task."""
-    taking(Rank.ATTEMPT)
-    with connection.cursor() as cursor:
-        cursor.execute(
-            """insert into boards_attempt (task_id, number, assignee, claimed_by, ending, error, steps, spend)
-               select task, number, assignee, %s::jsonb, '', '', '{}', '[]'
-                 from unnest(%s::bigint[], %s::int[], %s::text[]) as v(task, number, assignee)
-            returning task_id, id""",
-            [
-                json.dumps(claimed_by),
-                [task.pk for task in tasks],
-                [task.attempts for task in tasks],
-                [task.assignee for task in tasks],
-            ],
-        )
-        return dict(cursor.fetchall())
-
-
-def _claimed(task: Task, resumed: bool, lost: int | None) -> Entry:
+def _claimed(task: Task, runs: Mapping[int, int], resumed: bool, lost: int | None) -> Entry:
     chain = agent(task.assignee or task.board.default_worker or "drain", task.board.space_id)
     return Entry(
         "task.resumed" if resumed else "task.claimed",
         chain,
         board_id=task.board_id,
         task_key=task.pk,
-        run_id=aftermath.run_of(task),
+        run_id=runs.get(task.visit_id or 0),
         cause="lost worker" if lost else "",
         from_status=Status.IN_PROGRESS if resumed or lost else Status.PENDING,
         to_status=Status.IN_PROGRESS,
@@ -431,7 +478,8 @@ def claim_for_person(chain: Chain, task: Task | int) -> Claimed:
     changes |= {"started_at": row.started_at or rows.NOW}
     if not rows.write(row, changes):
         raise errors.IllegalTaskTransition(row.public_id, row.status, Status.IN_PROGRESS)
-    attempts = _open_attempts([row], claimed_by)
+    taking(Rank.ATTEMPT)
+    (opened,) = plain_rows.answers([(_OPEN_ATTEMPTS, [json.dumps(claimed_by), [row.pk]])])
     record_all(
         [
             Entry(
@@ -446,7 +494,7 @@ def claim_for_person(chain: Chain, task: Task | int) -> Claimed:
             )
         ]
     )
-    return Claimed(row, mint(row, attempts[row.pk]))
+    return Claimed(row, mint(row, opened[0][1]))
 
 
 def person_ticket(chain: Chain, task: Task) -> Ticket | None:

@@ -13,15 +13,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from django.db import IntegrityError, connection, transaction
+from django.db import connection
 
 from boards import errors, policy
 from boards.actors import Chain
 from boards.event_log import Entry, record_all
 from boards.locks import Rank, engine_transaction, sorted_keys, taking
 from boards.models import Board, Hold, IdempotencyKey, Session, Task, TaskDep, Visit
-from boards.states import LIVE, HoldKind, Status
-from boards.tasks import budgets, cleaning
+from boards.states import TERMINAL, HoldKind, Status
+from boards.tasks import budgets, cleaning, plain_rows
 from boards.tasks.types import Filing, HoldFiling
 
 MAX_BATCH = 1_000
@@ -76,9 +76,7 @@ def _file(chain: Chain, board: Board, filings: Sequence[Filing], context: Contex
     policy.require(chain, "tasks.file", board.space_id)
     if not 1 <= len(filings) <= MAX_BATCH:
         raise errors.InvalidInput(f"File 1 to {MAX_BATCH:,} tasks at once.")
-    checked = [_checked(filing, board) for filing in filings]
-    _check_assignees(board, checked)
-    return _write(chain, board, checked, context)
+    return _write(chain, board, [_checked(filing, board) for filing in filings], context)
 
 
 def _checked(filing: Filing, board: Board) -> Filing:
@@ -116,31 +114,18 @@ def _checked_hold(hold: HoldFiling) -> HoldFiling:
     return replace(hold, prompt=cleaning.required_text(hold.prompt, "holds", 10_000), options=options)
 
 
-def _check_assignees(board: Board, filings: Sequence[Filing]) -> None:
-    names = list(board.roster.values_list("name", flat=True))
-    for filing in filings:
-        for name, field in ((filing.assignee, "assignee"), (filing.checker, "checker")):
-            if name and name not in names and not (field == "checker" and name in {"none", "person"}):
-                known = ", ".join(names) or "nobody yet"
-                raise errors.UnknownAssignee(
-                    f"“{name}” is not on the roster of {board.name}. There is {known}.", field=field
-                )
-
-
 @engine_transaction
 def _write(chain: Chain, board: Board, filings: Sequence[Filing], context: Context) -> list[Task]:
     stored = _idempotency_row(chain, board, filings, context)
     if stored is not None and stored.result is not None:
         return _stored_result(board, stored)
     _check_parent(context)
-    _check_not_open(board, filings, context)
-    first = budgets.take_ids(board, "", len(filings))
-    if first is None:
-        raise errors.TotalTaskCapExceeded
-    _check_enqueued(board, filings)
-    filings = _with_ids(board, filings, first)
-    dependencies = _lock_dependencies(board, filings)
-    tasks = _insert(chain, board, filings, context, dependencies)
+    hashes = [cleaning.goal_hash(filing.goal) for filing in filings]
+    first = _reserve(board, filings, hashes, look_for_twins=not context.allow_same and context.visit is None)
+    _check_enqueued(board, filings, first)
+    names = _names(board, filings, first)
+    dependencies = _lock_dependencies(board, dict(zip(names, filings, strict=True)))
+    tasks = _insert(chain, board, filings, _Plan(names, hashes, dependencies), context)
     if stored is not None:
         IdempotencyKey.objects.filter(pk=stored.pk).update(result=[task.public_id for task in tasks])
     return tasks
@@ -176,27 +161,65 @@ def _check_parent(context: Context) -> None:
         raise errors.ParentCancelled
 
 
-def _check_not_open(board: Board, filings: Sequence[Filing], context: Context) -> None:
-    """One open task a goal and assignee, unless the filer saw it and files anyway (or it is a flow's step)."""
-    if context.allow_same or context.visit is not None:
-        return
-    hashes = sorted({cleaning.goal_hash(filing.goal) for filing in filings})
-    taking(Rank.BOARD_ADVISORY)
-    with connection.cursor() as cursor:
-        for digest in hashes:
-            cursor.execute("select pg_advisory_xact_lock(%s, hashtext(%s))", [0x0B0B, f"{board.pk}:{digest}"])
-    open_twins = {
-        (task.goal_hash, task.assignee): task
-        for task in Task.objects.filter(board=board, goal_hash__in=hashes, status__in=sorted(LIVE))
-    }
+def _reserve(board: Board, filings: Sequence[Filing], hashes: Sequence[str], *, look_for_twins: bool) -> int:
+    """Check roster and twins, and count the filings; answers the lifetime number before them.
+
+    One open task a goal and assignee, unless the filer saw it and files anyway (or it is a flow's step). All of it is
+    one trip to the database, and each statement has its own snapshot: what a filing has stored for which the lock
+    waited is seen by the next one. A caller's transaction may go on after a refusal, so what was counted goes back.
+    """
+    statements = [("select name from boards_rosterentry where board_id = %s order by position, name", [board.pk])]
+    if look_for_twins:
+        taking(Rank.BOARD_ADVISORY)
+        distinct = sorted(set(hashes))
+        statements.append((_LOCK_GOALS, [_GOALS, [f"{board.pk}:{digest}" for digest in distinct]]))
+        statements.append((_TWINS, [board.pk, distinct]))
+    statements.append(budgets.take_ids(board, "", len(filings)))
+    names, *between, counted = plain_rows.answers(statements)
+    try:
+        _check_assignees(board, filings, [name for (name,) in names])
+        if look_for_twins:
+            _check_not_open(filings, hashes, {(digest, assignee): key for digest, assignee, key in between[-1]})
+    except errors.Refusal:
+        if counted:
+            budgets.give_back_ids(board, "", len(filings))
+        raise
+    if not counted:
+        raise errors.TotalTaskCapExceeded
+    first: int = counted[0][0]
+    return first
+
+
+_GOALS = 0x0B0B  # the first number of the advisory locks on goals
+_LOCK_GOALS = """
+    select pg_advisory_xact_lock(%s, goal)
+      from (select hashtext(g) as goal from unnest(%s::text[]) as g order by 1) as in_order"""
+_TWINS = f"""
+    select goal_hash, assignee, pk from boards_task
+     where board_id = %s and goal_hash = any(%s)
+       and not (status in ({", ".join(f"'{status}'" for status in sorted(TERMINAL))}))"""
+
+
+def _check_assignees(board: Board, filings: Sequence[Filing], names: Sequence[str]) -> None:
     for filing in filings:
-        twin = open_twins.get((cleaning.goal_hash(filing.goal), filing.assignee))
-        if twin is not None:
-            raise errors.AlreadyOpen(f"“{twin.label}” is open already with the same goal.", task_id=twin.public_id)
+        for name, field in ((filing.assignee, "assignee"), (filing.checker, "checker")):
+            if name and name not in names and not (field == "checker" and name in {"none", "person"}):
+                known = ", ".join(names) or "nobody yet"
+                raise errors.UnknownAssignee(
+                    f"“{name}” is not on the roster of {board.name}. There is {known}.", field=field
+                )
 
 
-def _check_enqueued(board: Board, filings: Sequence[Filing]) -> None:
-    if board.max_enqueued_tasks is None:
+def _check_not_open(filings: Sequence[Filing], hashes: Sequence[str], twins: Mapping[tuple[str, str], int]) -> None:
+    for filing, digest in zip(filings, hashes, strict=True):
+        if twin := twins.get((digest, filing.assignee)):
+            task = Task.objects.get(pk=twin)
+            raise errors.AlreadyOpen(f"“{task.label}” is open already with the same goal.", task_id=task.public_id)
+
+
+def _check_enqueued(board: Board, filings: Sequence[Filing], filed_before: int) -> None:
+    """Counts what is pending only where more was ever filed than may be."""
+    if board.max_enqueued_tasks is None or filed_before + len(filings) <= board.max_enqueued_tasks:
         return
     new = sum(not filing.held for filing in filings)
     room = board.max_enqueued_tasks - new
@@ -205,12 +228,18 @@ def _check_enqueued(board: Board, filings: Sequence[Filing]) -> None:
         raise errors.EnqueuedTaskCapExceeded
 
 
-def _with_ids(board: Board, filings: Sequence[Filing], first: int) -> list[Filing]:
-    """Each filing with its id: the one chosen, else `t` and the board's running number, ascending within a batch."""
+def _names(board: Board, filings: Sequence[Filing], first: int) -> list[str]:
+    """The id of each filing: the one chosen, else `t` and the board's running number, ascending within a batch.
+
+    Where ids were chosen or are named as dependencies, those that are taken are looked up here; otherwise the insert
+    finds them.
+    """
+    generated = [f"t{first + n}" for n in range(1, len(filings) + 1)]
+    if not any(filing.id or filing.deps for filing in filings):
+        return generated
     chosen = [filing.id for filing in filings if filing.id]
     if len(set(chosen)) != len(chosen):
         raise errors.TaskIdTaken("Two tasks of the batch have the same id.")
-    generated = {f"t{first + n}" for n in range(1, len(filings) + 1)}
     taken = set(
         Task.objects.filter(board=board, partition="", public_id__in=[*chosen, *generated]).values_list(
             "public_id", flat=True
@@ -219,18 +248,22 @@ def _with_ids(board: Board, filings: Sequence[Filing], first: int) -> list[Filin
     if twice := sorted(taken.intersection(chosen)):
         raise errors.TaskIdTaken(f"A task with the id {twice[0]} exists on this board. Choose another id.", id=twice[0])
     taken |= set(chosen)
-    numbered = []
-    for n, filing in enumerate(filings, first + 1):
-        fresh = f"t{n}" if f"t{n}" not in taken else f"t{n}-{uuid.uuid4().hex[:6]}"
-        numbered.append(filing if filing.id else replace(filing, id=fresh))
-    return numbered
+    return [
+        filing.id or (_another(name) if name in taken else name)
+        for filing, name in zip(filings, generated, strict=True)
+    ]
 
 
-def _lock_dependencies(board: Board, filings: Sequence[Filing]) -> dict[str, Task]:
+def _another(name: str) -> str:
+    return f"{name}-{uuid.uuid4().hex[:6]}"
+
+
+def _lock_dependencies(board: Board, ours: Mapping[str, Filing]) -> dict[str, Task]:
     """Dependencies on the board, locked FOR SHARE in key order, their status read after the lock."""
-    ours = {filing.id: filing for filing in filings}
+    if not any(filing.deps for filing in ours.values()):
+        return {}
     _refuse_loops(ours)
-    names = sorted({dep for filing in filings for dep in filing.deps if dep not in ours})
+    names = sorted({dep for filing in ours.values() for dep in filing.deps if dep not in ours})
     if not names:
         return {}
     taking(Rank.TASK)
@@ -271,69 +304,94 @@ def _refuse_loops(filings: Mapping[str, Filing]) -> None:
         walk(name, ())
 
 
-def _insert(
-    chain: Chain, board: Board, filings: Sequence[Filing], context: Context, dependencies: Mapping[str, Task]
-) -> list[Task]:
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """What the checks found, in the order of the filings: ids, hashes of goals; and the dependencies by id."""
+
+    names: Sequence[str]
+    hashes: Sequence[str]
+    dependencies: Mapping[str, Task]
+
+
+def _insert(chain: Chain, board: Board, filings: Sequence[Filing], plan: _Plan, context: Context) -> list[Task]:
     session_id = context.session_id or chain.session_id or _service_session(chain).pk
-    tasks = [_row(chain, board, filing, context, dependencies, session_id) for filing in filings]
-    try:
-        with transaction.atomic():
-            Task.objects.bulk_create(tasks)
-    except IntegrityError as error:
-        if "task_id_once_per_partition" not in str(error):
-            raise
-        raise errors.TaskIdTaken from None
-    by_id = {**dependencies, **{task.public_id: task for task in tasks}}
-    TaskDep.objects.bulk_create(
-        TaskDep(dependent=task, dependency=by_id[dep])
-        for task, filing in zip(tasks, filings, strict=True)
-        for dep in filing.deps
-    )
+    run_id = context.visit.run_id if context.visit else None
+    tasks = _store(chain, filings, _rows(chain, board, filings, plan, context, session_id), run_id)
+    _insert_edges(filings, tasks, plan.dependencies)
     holds = [
         _hold_row(chain, task, hold, n, session_id)
         for task, filing in zip(tasks, filings, strict=True)
         for n, hold in enumerate(filing.holds)
     ]
     Hold.objects.bulk_create(holds)
-    run_id = context.visit.run_id if context.visit else None
-    record_all(_filed(chain, task, run_id) for task in tasks)
     record_all(_hold_opened(chain, hold, run_id) for hold in holds)
     return tasks
 
 
-def _row(
+def _store(chain: Chain, filings: Sequence[Filing], tasks: list[Task], run_id: int | None) -> list[Task]:
+    """Insert rows and events. A generated id that somebody chose before is made another; a chosen one is refused."""
+    stored = plain_rows.insert(tasks, chain, run_id)
+    if len(stored) < len(tasks):
+        free = {task.public_id for task in stored}
+        left = [(filing, task) for filing, task in zip(filings, tasks, strict=True) if task.public_id not in free]
+        if any(filing.id for filing, _ in left) or any(filing.deps for filing in filings):
+            Task.objects.filter(pk__in=[task.pk for task in stored]).delete()  # a caller's transaction may go on
+            raise errors.TaskIdTaken
+        for _, task in left:
+            task.public_id = _another(task.public_id)
+        plain_rows.insert([task for _, task in left], chain, run_id)
+    return tasks
+
+
+def _insert_edges(filings: Sequence[Filing], tasks: Sequence[Task], dependencies: Mapping[str, Task]) -> None:
+    by_id = {**dependencies, **{task.public_id: task for task in tasks}}
+    TaskDep.objects.bulk_create(
+        TaskDep(dependent=task, dependency=by_id[dep])
+        for task, filing in zip(tasks, filings, strict=True)
+        for dep in filing.deps
+    )
+
+
+def _rows(
     chain: Chain,
     board: Board,
-    filing: Filing,
+    filings: Sequence[Filing],
+    plan: _Plan,
     context: Context,
-    dependencies: Mapping[str, Task],
     session_id: uuid.UUID,
-) -> Task:
-    met = sum(dep in dependencies and dependencies[dep].status == Status.COMPLETED for dep in filing.deps)
-    return Task(
-        board=board,
-        public_id=filing.id,
-        goal=filing.goal,
-        goal_hash=cleaning.goal_hash(filing.goal),
-        title=filing.title,
-        context=filing.context,
-        input=filing.input,
-        labels=list(filing.labels),
-        metadata=filing.metadata,
-        priority=filing.priority,
-        due_at=filing.due_at,
-        assignee=filing.assignee,
-        checker=filing.checker,
-        max_attempts=filing.max_attempts,
-        status=Status.HELD if filing.held else Status.PENDING,
-        unmet_deps=len(filing.deps) - met,
-        open_holds=len(filing.holds),
-        visit=context.visit,
-        filed_by_task=context.filed_by_task,
-        filer_id=session_id,
-        created_by_id=chain.user_id,
-        filed_by=chain.name,
-    )
+) -> list[Task]:
+    tasks = []
+    parent, visit = context.filed_by_task, context.visit
+    met = {name for name, task in plan.dependencies.items() if task.status == Status.COMPLETED}
+    for filing, name, digest in zip(filings, plan.names, plan.hashes, strict=True):
+        task = plain_rows.fresh(
+            board_id=board.pk,
+            public_id=name,
+            incarnation_id=uuid.uuid4(),
+            goal=filing.goal,
+            goal_hash=digest,
+            title=filing.title,
+            context=filing.context,
+            input=filing.input,
+            labels=list(filing.labels),
+            metadata=filing.metadata,
+            priority=filing.priority,
+            due_at=filing.due_at,
+            assignee=filing.assignee,
+            checker=filing.checker,
+            max_attempts=filing.max_attempts,
+            status=Status.HELD if filing.held else Status.PENDING,
+            unmet_deps=sum(dep not in met for dep in filing.deps),
+            open_holds=len(filing.holds),
+            visit_id=visit.pk if visit else None,
+            filed_by_task_id=parent.pk if parent else None,
+            filer_id=session_id,
+            created_by_id=chain.user_id,
+            filed_by=chain.name,
+        )
+        task.board, task.visit, task.filed_by_task = board, visit, parent
+        tasks.append(task)
+    return tasks
 
 
 def _hold_row(chain: Chain, task: Task, hold: HoldFiling, position: int, session_id: uuid.UUID) -> Hold:
@@ -362,10 +420,6 @@ def _service_session(chain: Chain) -> Session:
         space_id=chain.space_id, kind=Session.Kind.SERVICE, label=chain.acting.name, user=None
     )
     return session
-
-
-def _filed(chain: Chain, task: Task, run_id: int | None) -> Entry:
-    return Entry("task.filed", chain, board_id=task.board_id, task_key=task.pk, run_id=run_id, to_status=task.status)
 
 
 def _hold_opened(chain: Chain, hold: Hold, run_id: int | None) -> Entry:

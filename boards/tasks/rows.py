@@ -16,11 +16,11 @@ from functools import cache
 from typing import Any
 
 from django.db import connection, models
-from django.db.models.functions import Now
 
 from boards.errors import TaskNotFound
 from boards.locks import Rank, sorted_keys, taking
-from boards.models import Task, TaskDep
+from boards.models import Board, Task
+from boards.tasks import plain_rows
 
 WRITE_LOG_LENGTH = 4
 
@@ -52,19 +52,38 @@ class Locked(dict[int, Task]):
 
 
 def lock(keys: Iterable[int], *, with_dependents: bool = False) -> Locked:
-    """Lock the rows (and those that depend on them) by key, in one ordered statement."""
+    """Lock the rows (and those that depend on them) by key, in one ordered statement; each comes with its board."""
     taking(Rank.TASK)
     wanted = sorted_keys(keys)
-    if with_dependents:
-        edges = TaskDep.objects.filter(dependency__in=wanted).values_list("dependent", flat=True)
-        wanted = sorted_keys([*wanted, *edges])
     locked = Locked()
-    # "no key": rows that point at these (events, edges, transcripts) may be inserted meanwhile.
-    rows = Task.objects.filter(pk__in=wanted).order_by("pk").select_for_update(no_key=True, of=("self",))
-    for task in rows.select_related("board").annotate(db_now=Now()):
+    found, boards = plain_rows.answers(
+        [
+            # "no key": rows that point at these (events, edges, transcripts) may be inserted meanwhile.
+            (
+                f"""select {plain_rows.columns(Task, "t")}, statement_timestamp() from boards_task t
+                     where t.pk = any(%s::bigint[]{_DEPENDENTS if with_dependents else ""})
+                     order by t.pk for no key update""",
+                [wanted, wanted] if with_dependents else [wanted],
+            ),
+            (
+                f"""select {plain_rows.columns(Board, "b")} from boards_board b
+                     where b.id = any(array(select distinct board_id from boards_task
+                                             where pk = any(%s::bigint[]{_DEPENDENTS if with_dependents else ""})))""",
+                [wanted, wanted] if with_dependents else [wanted],
+            ),
+        ]
+    )
+    known = {board.pk: board for board in (plain_rows.read(Board, row) for row in boards)}
+    for row in found:
+        task = plain_rows.read(Task, row)
+        task.board = known[task.board_id]
         locked[task.pk] = task
-        locked.now = task.db_now
+        locked.now = row[-1]
     return locked
+
+
+# An array and no subquery: the keys stay an index condition.
+_DEPENDENTS = " || array(select dependent_id from boards_taskdep where dependency_id = any(%s))"
 
 
 def lock_one(task: Task | int) -> tuple[Task, datetime]:
