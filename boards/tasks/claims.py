@@ -26,7 +26,7 @@ from boards.states import Status, Verb
 from boards.tasks import aftermath, decisions, plain_rows, rows
 from boards.tasks.decisions import DEFAULT_MAX_ABANDONMENTS, Options
 from boards.tasks.endings import Settlement, settle_many
-from boards.tasks.types import Claimed, Reason, Recorded, RunLink, TaskWriteOutcome, Ticket, Wanted
+from boards.tasks.types import Begin, Claimed, Reason, Recorded, RunLink, TaskWriteOutcome, Ticket, Wanted
 
 SMALLEST_LEASE_MS = 1_000
 LARGEST_LEASE_MS = 6_442_450_941
@@ -54,12 +54,19 @@ _ARMS = {
 
 
 def claim(
-    wanted: Sequence[Wanted], *, limit: int, lease_ms: int | None = None, claimed_by: dict[str, Any]
+    wanted: Sequence[Wanted],
+    *,
+    limit: int,
+    lease_ms: int | None = None,
+    claimed_by: dict[str, Any],
+    begin: Begin | None = None,
 ) -> list[Claimed]:
     """Take up to `limit` tasks over boards and assignees, at most `slots` of each; one winner per row.
 
-    `lease_ms` None takes each board's own. Raises ValueError for a span out of range. Rows whose allowance of lost
-    workers is spent are settled first and use up nothing.
+    `lease_ms` None takes each board's own. `begin` is for who works what it claims at once: each row is linked to a
+    run of its own as `link_run` does, and `begin` stores in the same transaction what a start leaves. Raises
+    ValueError for a span out of range. Rows whose allowance of lost workers is spent are settled first and use up
+    nothing.
     """
     if lease_ms is not None and not SMALLEST_LEASE_MS <= lease_ms <= LARGEST_LEASE_MS:
         raise ValueError(f"A lease lasts {SMALLEST_LEASE_MS} to {LARGEST_LEASE_MS} ms, not {lease_ms}.")
@@ -69,7 +76,16 @@ def claim(
     lapsed = [pk for pk, look in boards.items() if look.lapsed]
     if lapsed:
         abandon_spent(boards=lapsed)
-    return _claim(wanted, boards, min(limit, MAX_BATCH), lease_ms, claimed_by)
+    return _claim(wanted, boards, min(limit, MAX_BATCH), _Terms(lease_ms, claimed_by, begin))
+
+
+@dataclass(frozen=True, slots=True)
+class _Terms:
+    """On what terms rows are handed out; as `claim` was given them."""
+
+    lease_ms: int | None
+    claimed_by: dict[str, Any]
+    begin: Begin | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,13 +115,7 @@ def _look_at(boards: Iterable[int]) -> dict[int, _Look]:
 
 
 @engine_transaction
-def _claim(
-    wanted: Sequence[Wanted],
-    boards: Mapping[int, _Look],
-    limit: int,
-    lease_ms: int | None,
-    claimed_by: dict[str, Any],
-) -> list[Claimed]:
+def _claim(wanted: Sequence[Wanted], boards: Mapping[int, _Look], limit: int, terms: _Terms) -> list[Claimed]:
     room = _Room(wanted, boards, limit)
     taking(Rank.TASK)
     arms: dict[str, list[int]] = {}
@@ -115,13 +125,17 @@ def _claim(
     fresh = [*arms["lapsed"], *arms["ready"], *arms["ready_by_priority"]]
     if not resumed and not fresh:
         return []
-    taken = _take(resumed, fresh, arms["lapsed"], lease_ms, claimed_by)
+    taken = _take(resumed, fresh, arms["lapsed"], terms)
     for task in taken.tasks.values():
         task.board = boards[task.board_id].board
     ordered = [taken.tasks[key] for key in [*resumed, *fresh]]
     again, runs = set(resumed), aftermath.runs_of(ordered)
-    record_all(_claimed(task, runs, task.pk in again, taken.lost.get(task.pk)) for task in ordered)
-    return [Claimed(task, mint(task, taken.attempts[task.pk]), task.pk in again) for task in ordered]
+    claimed = [Claimed(task, mint(task, taken.attempts[task.pk]), task.pk in again) for task in ordered]
+    entries = [_claimed(task, runs, task.pk in again, taken.lost.get(task.pk)) for task in ordered]
+    if terms.begin is not None:
+        entries += [_linked(link) for link in terms.begin(claimed)]
+    record_all(entries)
+    return claimed
 
 
 class _Room:
@@ -221,24 +235,21 @@ class _Taken:
     lost: dict[int, int]
 
 
-def _take(
-    resumed: list[int], fresh: list[int], lapsed: list[int], lease_ms: int | None, claimed_by: dict[str, Any]
-) -> _Taken:
+def _take(resumed: list[int], fresh: list[int], lapsed: list[int], terms: _Terms) -> _Taken:
     """The guarded updates of a claim and its attempts, in one trip; the rows are locked and were seen in their
     from-state.
     """
     taking(Rank.ATTEMPT)
-    by = json.dumps(claimed_by)
     statements: dict[str, plain_rows.Statement] = {}
     if resumed:
-        statements["resumed"] = _grant(sorted(resumed), lease_ms, by, resume=True)
+        statements["resumed"] = _grant(sorted(resumed), terms, resume=True)
         statements["going on"] = _STILL_OPEN, [resumed]
     if fresh:
-        statements["fresh"] = _grant(sorted(fresh), lease_ms, by, resume=False)
+        statements["fresh"] = _grant(sorted(fresh), terms, resume=False)
     if lapsed:
         statements["lost"] = _LOSE, [lapsed]
     if fresh:
-        statements["opened"] = _OPEN_ATTEMPTS, [by, fresh]
+        statements["opened"] = _OPEN_ATTEMPTS, [json.dumps(terms.claimed_by), fresh]
     found = dict(zip(statements, plain_rows.answers(list(statements.values())), strict=True))
     rows_found = [*found.get("resumed", []), *found.get("fresh", [])]
     return _Taken(
@@ -248,18 +259,29 @@ def _take(
     )
 
 
-_STILL_OPEN = "select task_id, id from boards_attempt where task_id = any(%s) and ended_at is null"
+_STILL_OPEN = """
+    update boards_attempt a set session_id = coalesce(a.session_id, (t.run->>'session_id')::uuid)
+      from boards_task t
+     where a.task_id = any(%s) and a.ended_at is null and t.pk = a.task_id returning a.task_id, a.id"""
 _LOSE = """
     update boards_attempt set ended_at = statement_timestamp(), ending = 'lost',
            error = 'The worker stopped renewing its lease.'
      where task_id = any(%s) and ended_at is null returning task_id, number"""
 _OPEN_ATTEMPTS = """
-    insert into boards_attempt (task_id, number, assignee, claimed_by, ending, error, steps, spend)
-    select pk, attempts, assignee, %s::jsonb, '', '', '{}', '[]' from boards_task where pk = any(%s)
+    insert into boards_attempt (task_id, number, assignee, claimed_by, session_id, ending, error, steps, spend)
+    select pk, attempts, assignee, %s::jsonb, (run->>'session_id')::uuid, '', '', '{}', '[]'
+      from boards_task where pk = any(%s)
     returning task_id, id"""
+# A task that was worked before goes on in the session it was worked in last.
+_RUN = """jsonb_build_object(
+    'session_id', coalesce(case when t.attempts > 0 then (
+        select a.session_id from boards_attempt a where a.task_id = t.pk and a.session_id is not null
+         order by a.number desc limit 1) end, gen_random_uuid()),
+    'request_id', replace(gen_random_uuid()::text, '-', ''),
+    'attempt', t.attempts + {new})"""
 
 
-def _grant(keys: list[int], lease_ms: int | None, claimed_by: str, *, resume: bool) -> plain_rows.Statement:
+def _grant(keys: list[int], terms: _Terms, *, resume: bool) -> plain_rows.Statement:
     counted = (
         ""
         if resume
@@ -267,16 +289,18 @@ def _grant(keys: list[int], lease_ms: int | None, claimed_by: str, *, resume: bo
                 abandonments = t.abandonments + (case when t.status = 'in_progress' then 1 else 0 end),
                 started_at = coalesce(t.started_at, statement_timestamp()),"""
     )
+    run = "null" if terms.begin is None else _RUN.format(new=0 if resume else 1)
+    lease_ms, by = terms.lease_ms, json.dumps(terms.claimed_by)
     return (
         f"""update boards_task t set status = 'in_progress', grant_no = t.grant_no + 1, {counted}
                   lease_duration_ms = coalesce(%s, b.lease_ms),
                   lease_until = statement_timestamp() + make_interval(secs => coalesce(%s, b.lease_ms) / 1000.0),
-                  claimed_by = %s, run = null, resume_ready_at = null, kept_open_by = '',
+                  claimed_by = %s, run = {run}, resume_ready_at = null, kept_open_by = '',
                   revision = t.revision + 1, updated_at = statement_timestamp()
                 from boards_board b
                where t.pk = any(%s) and b.id = t.board_id and t.status = any(%s)
            returning {plain_rows.columns(Task, "t")}""",
-        [lease_ms, lease_ms, claimed_by, keys, ["in_progress"] if resume else ["pending", "in_progress"]],
+        [lease_ms, lease_ms, by, keys, ["in_progress"] if resume else ["pending", "in_progress"]],
     )
 
 
@@ -385,22 +409,24 @@ def link_runs(links: Sequence[RunLink]) -> list[TaskWriteOutcome]:
     landed = _write_links(links)
     linked = [link for link in links if link.ticket.task_key in landed]
     _note_sessions(linked)
-    record_all(
-        Entry(
-            "task.run_linked",
-            link.chain,
-            board_id=link.ticket.board_id,
-            task_key=link.ticket.task_key,
-            attempt=link.ticket.attempt,
-        )
-        for link in linked
-    )
+    record_all(_linked(link) for link in linked)
     return [
         TaskWriteOutcome(Recorded.RECORDED, Status.IN_PROGRESS)
         if link.ticket.task_key in landed
         else _refuse_link(link.ticket)
         for link in links
     ]
+
+
+def _linked(link: RunLink) -> Entry:
+    ticket = link.ticket
+    return Entry(
+        "task.run_linked",
+        link.chain,
+        board_id=ticket.board_id,
+        task_key=ticket.task_key,
+        attempt=ticket.attempt,
+    )
 
 
 def _write_links(links: Sequence[RunLink]) -> set[int]:

@@ -1,7 +1,8 @@
 """Turns claimed tasks into running workers: what they are told, under which ticket they speak, who starts
 them.
 
-It writes the run link and nothing else; how work ended is decided in `settling` (spec: 03 section 2).
+It writes what a start leaves, in the claim's transaction, and nothing else; how work ended is decided in
+`settling` (spec: 03 section 2).
 """
 
 from __future__ import annotations
@@ -17,8 +18,7 @@ from uuid import UUID, uuid4
 from django.db import connection
 
 from boards import actors, tasks
-from boards.locks import engine_transaction
-from boards.models import Attempt, Hold, RosterEntry, Session, Task, TaskDep, TranscriptItem
+from boards.models import Hold, RosterEntry, Session, Task, TaskDep, TranscriptItem
 from boards.states import HoldState
 from boards.tasks import Claimed, Line, RunLink, Ticket
 from boards.tasks.current import set_claim
@@ -40,15 +40,13 @@ class Run:
 
     claimed: Claimed
     entry: RosterEntry | None
-    session_id: UUID | None = None
-    new_session: bool = True
     port: DatabasePort | None = None
     job: Job | None = None
     handle: Running | None = None
     began: float = 0.0
     why: str = ""
     ending: Ending | None = None
-    request_id: str = field(default_factory=lambda: uuid4().hex)
+    taken_at: float = field(default_factory=time.monotonic)
     told: bool = False  # the detail of its failure is in the transcript
     told_silence: bool = False
     doubtful: bool = False  # a settling write raised on its way out, so it may have landed
@@ -70,6 +68,21 @@ class Run:
     def who(self) -> str:
         """The name that the worker acts under."""
         return self.task.assignee or (self.entry.name if self.entry else "drain")
+
+    @cached_property
+    def session_id(self) -> UUID | None:
+        """The session that the claim linked."""
+        found = (self.task.run or {}).get("session_id")
+        return UUID(found) if found else None
+
+    @cached_property
+    def request_id(self) -> str:
+        return str((self.task.run or {}).get("request_id") or uuid4().hex)
+
+    @property
+    def waited_long(self) -> bool:
+        """Whether a renewal of its lease has been due since the claim."""
+        return (time.monotonic() - self.taken_at) * 3000 > (self.task.lease_duration_ms or 0)
 
     @property
     def receipt(self) -> str:
@@ -100,17 +113,22 @@ class Runner:
     ) -> None:
         self._adapters, self._scribe, self._host, self._on_end = adapters, scribe, host, on_end
 
+    def begin(self, runs: Sequence[Run]) -> list[RunLink]:
+        """In the claim's transaction: their sessions and first transcript lines. Answers the links that stand on the
+        rows.
+        """
+        _make_sessions(runs)
+        tasks.add_transcript_lines([_first_line(run, self._host) for run in runs], announce=False)  # the claim is
+        return [RunLink(run.chain, run.ticket, run.session_id, run.request_id) for run in runs]
+
     def prepare(self, runs: Sequence[Run]) -> None:
         """Read what the workers are told: a few queries for the whole batch."""
         keys = [run.ticket.task_key for run in runs]
         dependents, asked = _with_more(keys)
         outputs = _dependency_outputs(dependents) if dependents else {}
         holds = _holds(asked) if asked else {}
-        known = _known_sessions(runs)
         for run in runs:
             key = run.ticket.task_key
-            run.new_session = key not in known
-            run.session_id = known.get(key) or uuid4()
             run.port = DatabasePort(
                 run.ticket,
                 run.chain,
@@ -126,10 +144,10 @@ class Runner:
             run.job = Job(facts, run.port, config, folder, _context(run.ticket))
 
     def start(self, runs: Sequence[Run]) -> None:
-        """Link the runs and start their workers. What cannot be started ends as a failure, with a sentence."""
-        linked = _link(runs, self._host)
+        """Start their workers. What cannot be started ends as a failure, with a sentence."""
         for run in runs:
-            if run.name in linked or _is_linked(run):
+            # The database may have been away since the claim for longer than the lease.
+            if not run.waited_long or tasks.owns(run.ticket):
                 self._start_worker(run)
             else:
                 run.stop("lost")
@@ -153,22 +171,6 @@ class Runner:
     def _ended(self, run: Run, ending: Ending) -> None:
         run.ending = ending
         self._on_end(run)
-
-
-@engine_transaction
-def _link(runs: Sequence[Run], host: str) -> set[tuple[int, int]]:
-    """Sessions, run links and the first transcript lines of a batch, in one transaction; answers who may start."""
-    _make_sessions([run for run in runs if run.new_session])
-    outcomes = tasks.link_runs([RunLink(run.chain, run.ticket, run.session_id, run.request_id) for run in runs])
-    linked = [run for run, outcome in zip(runs, outcomes, strict=True) if outcome.landed]
-    tasks.add_transcript_lines([_first_line(run, host) for run in linked], announce=False)  # the link is
-    return {run.name for run in linked}
-
-
-def _is_linked(run: Run) -> bool:
-    """Whether an earlier try, which raised, has landed after all."""
-    link: dict[str, Any] = Task.objects.filter(pk=run.ticket.task_key).values_list("run", flat=True).first() or {}
-    return link.get("request_id") == run.request_id
 
 
 def _refusal(run: Run) -> str:
@@ -245,19 +247,8 @@ def _holds(keys: Sequence[int]) -> dict[int, list[Hold]]:
     return found
 
 
-def _known_sessions(runs: Sequence[Run]) -> dict[int, UUID]:
-    """The sessions of tasks that were worked before, by task."""
-    again = [run.ticket.task_key for run in runs if run.claimed.resumed or run.ticket.attempt > 1]
-    if not again:
-        return {}
-    before = Attempt.objects.filter(task__in=again, session__isnull=False).order_by("number")
-    return dict(before.values_list("task", "session"))
-
-
 def _make_sessions(runs: Sequence[Run]) -> None:
-    """A child of its filer's session for each task that is worked for the first time; made before by a try that
-    raised, it is left alone.
-    """
+    """A child of its filer's session for each task that is worked for the first time; the others have theirs."""
     if not runs:
         return
     with connection.cursor() as cursor:

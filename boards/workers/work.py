@@ -8,12 +8,12 @@ from __future__ import annotations
 import functools
 import logging
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from queue import SimpleQueue
 
 from boards import tasks
 from boards.models import Attempt, RosterEntry, Task
-from boards.tasks import Claimed
+from boards.tasks import Claimed, RunLink
 from boards.workers.adapters import Adapter, Failed, StoppedEarly
 from boards.workers.adapters.python import PythonAdapter
 from boards.workers.databases import AWAY
@@ -38,6 +38,7 @@ class Work:
         self._runner = Runner(adapters, self._scribe, host, self._ended)
         self._renewals = Renewals(beat)
         self._running: dict[tuple[int, int], Run] = {}
+        self._grants: dict[int, int] = {}  # the latest grant of each task that runs here
         self._to_start: list[Run] = []
         self._to_settle: list[Run] = []
 
@@ -53,13 +54,18 @@ class Work:
         self._renewals.start()
         self._scribe.start()
 
+    def begin_runs(self, claimed: Sequence[Claimed], entry_for: Callable[[Task], RosterEntry | None]) -> list[RunLink]:
+        """Called in the claim's transaction: write what the starts leave."""
+        return self._runner.begin([Run(one, entry_for(one.task)) for one in claimed])
+
     def take(self, claimed: Claimed, entry: RosterEntry | None) -> None:
         """Keep the lease of a claimed row from now on, and have it started."""
         run = Run(claimed, entry)
-        for older in self.running:
-            if older.ticket.task_key == run.ticket.task_key:
-                older.stop("lost")
-                self._renewals.drop(older.name)
+        key, grant_no = run.name
+        if (older_grant := self._grants.get(key)) is not None and (older := self._running.get((key, older_grant))):
+            older.stop("lost")
+            self._renewals.drop(older.name)
+        self._grants[key] = grant_no
         self._running[run.name] = run
         span = run.task.lease_duration_ms or run.task.board.lease_ms
         lost = functools.partial(self._inbox.put, functools.partial(run.stop, "lost"))
@@ -101,6 +107,8 @@ class Work:
         del self._to_settle[: len(batch)]
         for run in batch:
             self._running.pop(run.name, None)
+            if self._grants.get(run.name[0]) == run.name[1]:
+                del self._grants[run.name[0]]
             self._renewals.drop(run.name)
         return settled
 
