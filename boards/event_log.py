@@ -15,6 +15,7 @@ from django.db import connection
 
 from boards import live_notices
 from boards.actors import Chain, Hop
+from boards.lines import from_lines, lines
 from boards.stored_text import clean_json_text
 
 
@@ -47,7 +48,7 @@ def record_all(entries: Iterable[Entry]) -> None:
     chains: dict[tuple[Hop, ...], str] = {}  # the entries of a batch mostly name the same few
     values = [_values(entry, chains) for entry in rows]
     with connection.cursor() as cursor:
-        cursor.execute(_INSERT, [list(column) for column in zip(*values, strict=True)])
+        cursor.execute(_INSERT, [lines(values, _COLUMNS)])
     for entry in rows:
         live_notices.changed(entry.board_id, task_key=entry.task_key, run_id=entry.run_id)
 
@@ -64,13 +65,24 @@ def filed_params(chain: Chain, run_id: int | None) -> list[Any]:
     return [chain.space_id, run_id, clean_json_text(chain.wire())]
 
 
-_INSERT = """
+_COLUMNS = {
+    "space": "bigint",
+    "board": "bigint",
+    "task": "bigint",
+    "run": "bigint",
+    "kind": "text",
+    "chain": "text",
+    "cause": "text",
+    "was": "text",
+    "became": "text",
+    "attempt": "int",
+    "data": "text",
+}
+_INSERT = f"""
     insert into boards_event
            (space_id, board_id, task_id, run_id, kind, chain, cause, from_status, to_status, attempt, data)
     select space, board, task, run, kind, chain::jsonb, cause, was, became, attempt, data::jsonb
-      from unnest(%s::bigint[], %s::bigint[], %s::bigint[], %s::bigint[], %s::text[], %s::text[], %s::text[],
-                  %s::text[], %s::text[], %s::int[], %s::text[])
-           as v(space, board, task, run, kind, chain, cause, was, became, attempt, data)
+      from {from_lines(_COLUMNS)} order by place
 """
 
 

@@ -41,14 +41,15 @@ _CHAIN = '[{"kind": "agent", "name": "agent", "id": "agent"}]'
 
 def fill(board: Board, session_id: uuid.UUID | None, count: int) -> None:
     """`count` completed tasks with an attempt and an event each, and fresh statistics."""
-    given: dict[str, Any] = {
-        "board": board.pk,
-        "space": board.space_id,
-        "session": session_id,
-        "count": count,
-        "chain": _CHAIN,
-    }
+    fill_tasks(board, session_id, count)
+    given: dict[str, Any] = {"board": board.pk, "space": board.space_id, "chain": _CHAIN}
     with connection.cursor() as cursor:
-        for statement in (_TASKS, _ATTEMPTS, _EVENTS):
+        for statement in (_ATTEMPTS, _EVENTS):
             cursor.execute(statement, given)
         cursor.execute("vacuum (analyze) boards_task, boards_attempt, boards_event")
+
+
+def fill_tasks(board: Board, session_id: uuid.UUID | None, count: int) -> None:
+    """The tasks alone."""
+    with connection.cursor() as cursor:
+        cursor.execute(_TASKS, {"board": board.pk, "session": session_id, "count": count})

@@ -99,19 +99,23 @@ class _Look:
 
 
 def _look_at(boards: Iterable[int]) -> dict[int, _Look]:
-    with connection.cursor() as cursor:
-        cursor.execute(
-            f"""select {plain_rows.columns(Board, "b")},
+    (found,) = plain_rows.answers([look_statement(boards)])
+    looks = [_Look(plain_rows.read(Board, row), *row[-3:]) for row in found]
+    return {look.board.pk: look for look in looks}
+
+
+def look_statement(boards: Iterable[int]) -> plain_rows.Statement:
+    """What `_look_at` asks; its plan must not depend on how much has ended."""
+    return (
+        f"""select {plain_rows.columns(Board, "b")},
                   exists (select from boards_task t
                            where t.board_id = b.id and t.resume_ready_at <= statement_timestamp()),
                   exists (select from boards_task t
                            where t.board_id = b.id and t.lease_until <= statement_timestamp()),
                   exists (select from boards_rosterentry r where r.board_id = b.id and r.max_running is not null)
                 from boards_board b where b.id = any(%s)""",
-            [sorted(boards)],
-        )
-        looks = [_Look(plain_rows.read(Board, row), *row[-3:]) for row in cursor.fetchall()]
-    return {look.board.pk: look for look in looks}
+        [sorted(boards)],
+    )
 
 
 @engine_transaction
@@ -211,19 +215,23 @@ def _pick(arm: str, room: _Room) -> list[int]:
     wants = room.wants(arm)
     if not wants:
         return []
+    (found,) = plain_rows.answers([pick_statement(arm, wants, room.limit)])
+    return [key for key, board_id, name in found if room.use(board_id, name)]
+
+
+def pick_statement(arm: str, wants: Sequence[tuple[int, str, int]], limit: int) -> plain_rows.Statement:
+    """What `_pick` asks for (board, assignee, slots): one index range for each of them, whatever stands behind."""
     condition, order = _ARMS[arm]
-    with connection.cursor() as cursor:
-        cursor.execute(
-            f"""select p.pk, w.board_id, w.assignee
+    return (
+        f"""select p.pk, w.board_id, w.assignee
                   from unnest(%s::bigint[], %s::text[], %s::int[]) as w(board_id, assignee, slots)
                   join lateral (
                     select t.pk from boards_task t
                      where t.board_id = w.board_id and t.assignee = w.assignee and {condition}
                      order by {order} limit least(w.slots, %s) for no key update skip locked
                   ) p on true""",
-            [[w[0] for w in wants], [w[1] for w in wants], [w[2] for w in wants], room.limit],
-        )
-        return [key for key, board_id, name in cursor.fetchall() if room.use(board_id, name)]
+        [[w[0] for w in wants], [w[1] for w in wants], [w[2] for w in wants], limit],
+    )
 
 
 @dataclass(frozen=True, slots=True)

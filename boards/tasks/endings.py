@@ -16,6 +16,7 @@ from typing import Any
 from boards.actors import Chain
 from boards.errors import TaskNotFound
 from boards.event_log import Entry, record_all
+from boards.lines import from_lines, lines
 from boards.locks import Rank, engine_transaction, taking
 from boards.models import Attempt, Board, Task
 from boards.states import Status, Verb
@@ -235,21 +236,15 @@ def _close_attempts(ended: Sequence[Ended]) -> list[Statement]:
     closing = [one for one in ended if one.ending]
     if not closing:
         return []
-    keys = [one.task.pk for one in closing]
-    values = [
-        keys,
-        [str(one.ending) for one in closing],
-        [_attempt_error(one) for one in closing],
-        [_attempt_output(one) for one in closing],
-        keys,
-    ]
-    return [(_CLOSE, values)]
+    values = [(one.task.pk, str(one.ending), _attempt_error(one), _attempt_output(one)) for one in closing]
+    return [(_CLOSE, [lines(values, _CLOSED), [one.task.pk for one in closing]])]
 
 
-_CLOSE = """
+_CLOSED = {"task": "bigint", "ending": "text", "error": "text", "output": "text"}
+_CLOSE = f"""
     update boards_attempt a
        set ended_at = statement_timestamp(), ending = v.ending, error = v.error, output = v.output::jsonb
-      from unnest(%s::bigint[], %s::text[], %s::text[], %s::text[]) as v(task, ending, error, output)
+      from {from_lines(_CLOSED)}
      where a.task_id = any(%s) and a.task_id = v.task and a.ended_at is null"""
 
 

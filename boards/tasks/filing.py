@@ -168,7 +168,9 @@ def _reserve(board: Board, filings: Sequence[Filing], hashes: Sequence[str], *, 
     one trip to the database, and each statement has its own snapshot: what a filing has stored for which the lock
     waited is seen by the next one. A caller's transaction may go on after a refusal, so what was counted goes back.
     """
-    statements = [("select name from boards_rosterentry where board_id = %s order by position, name", [board.pk])]
+    statements: list[plain_rows.Statement] = [
+        ("select name from boards_rosterentry where board_id = %s order by position, name", [board.pk])
+    ]
     if look_for_twins:
         taking(Rank.BOARD_ADVISORY)
         distinct = sorted(set(hashes))

@@ -18,6 +18,7 @@ from typing import Any
 from django.db import connection, models
 
 from boards.errors import TaskNotFound
+from boards.lines import from_lines, lines
 from boards.locks import Rank, sorted_keys, taking
 from boards.models import Board, Task
 from boards.tasks import plain_rows
@@ -125,34 +126,35 @@ def write_many(writes: Sequence[Write]) -> set[int]:
 
 def _update(shape: tuple[tuple[str, bool], ...], group: list[tuple[Write, dict[str, Any]]]) -> set[int]:
     """One UPDATE of all rows of a shape; a column that the clock fills gets offsets in milliseconds."""
-    tasks = [one.task for one, _ in group]
-    params: list[Any] = [
-        [task.pk for task in tasks],
-        [task.status for task in tasks],
-        [task.grant_no for task in tasks],
-        [task.revision for task in tasks],
-        [one.fenced for one, _ in group],
-    ]
-    casts, sets, names = ["bigint", "text", "bigint", "bigint", "boolean"], [], []
+    columns = {"pk": "bigint", "was": "text", "grant_no": "bigint", "revision": "bigint", "fenced": "boolean"}
+    made = {name: _column(name) for name, _ in shape}
+    sets = []
     for n, (name, clocked) in enumerate(shape):
-        column = _column(name)
+        column = made[name]
         source = f"statement_timestamp() + make_interval(secs => v.c{n} / 1000)" if clocked else f"v.c{n}"
         sets.append(f"{column.name} = {source if clocked else column.made_from.format(source)}")
-        casts.append("float8" if clocked else column.cast)
-        names.append(f"c{n}")
-        params.append([_clock(changes[name]) if clocked else column.param(changes[name]) for _, changes in group])
-    arrays = ", ".join(f"%s::{cast}[]" for cast in casts)
-    columns = ", ".join(["pk", "was", "grant_no", "revision", "fenced", *names])
+        columns[f"c{n}"] = "float8" if clocked else column.cast
+    given = [
+        (
+            one.task.pk,
+            str(one.task.status),
+            one.task.grant_no,
+            one.task.revision,
+            one.fenced,
+            *(_clock(changes[name]) if clocked else made[name].param(changes[name]) for name, clocked in shape),
+        )
+        for one, changes in group
+    ]
     with connection.cursor() as cursor:
         cursor.execute(
             f"""update boards_task t
                    set {", ".join([*sets, "revision = t.revision + 1", "updated_at = statement_timestamp()"])}
-                  from unnest({arrays}) as v({columns})
+                  from {from_lines(columns)}
                  where t.pk = any(%s) and t.pk = v.pk and t.status = v.was and t.grant_no = v.grant_no
                    and t.revision = v.revision
                    and (not v.fenced or t.lease_until is null or t.lease_until > statement_timestamp())
              returning t.pk""",
-            [*params, params[0]],
+            [lines(given, columns), [one.task.pk for one, _ in group]],
         )
         return {row[0] for row in cursor.fetchall()}
 
@@ -171,7 +173,7 @@ class _Column:
             return None
         if self.as_json:
             return json.dumps(value)
-        return str(value) if self.cast == "text" else value
+        return value if isinstance(value, bool | int) and self.cast != "text" else str(value)
 
 
 @cache

@@ -18,6 +18,7 @@ from uuid import UUID, uuid4
 from django.db import connection
 
 from boards import actors, tasks
+from boards.lines import from_lines, lines
 from boards.models import Hold, RosterEntry, Session, Task, TaskDep, TranscriptItem
 from boards.states import HoldState
 from boards.tasks import Claimed, Line, RunLink, Ticket
@@ -251,17 +252,20 @@ def _make_sessions(runs: Sequence[Run]) -> None:
     """A child of its filer's session for each task that is worked for the first time; the others have theirs."""
     if not runs:
         return
-    with connection.cursor() as cursor:
-        cursor.execute(
-            """insert into boards_session (id, space_id, kind, parent_id, label)
-               select id, space, %s, parent, label
-                 from unnest(%s::uuid[], %s::bigint[], %s::uuid[], %s::text[]) as v(id, space, parent, label)
-               on conflict do nothing""",
-            [
-                Session.Kind.TASK_RUN,
-                [run.session_id for run in runs],
-                [run.task.board.space_id for run in runs],
-                [run.task.filer_id for run in runs],
-                [f"{run.who}: {run.task.label}" for run in runs],
-            ],
+    values = [
+        (
+            str(run.session_id),
+            run.task.board.space_id,
+            str(run.task.filer_id),
+            f"{run.who}: {run.task.label}",
         )
+        for run in runs
+    ]
+    with connection.cursor() as cursor:
+        cursor.execute(_INSERT_SESSIONS, [Session.Kind.TASK_RUN, lines(values, _SESSION)])
+
+
+_SESSION = {"id": "uuid", "space": "bigint", "parent": "uuid", "label": "text"}
+_INSERT_SESSIONS = f"""
+    insert into boards_session (id, space_id, kind, parent_id, label)
+    select id, space, %s, parent, label from {from_lines(_SESSION)} on conflict do nothing"""
