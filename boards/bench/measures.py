@@ -155,7 +155,7 @@ def _percentile(ordered: list[float], share: float) -> float:
 def with_history(n: int, count: int) -> Result:
     """The rate with `n` finished tasks against an empty board: two databases, measured in turn."""
     batch = max(5, min(2_000, n // 10))
-    with own_database() as full, own_database() as empty, contextlib.ExitStack() as stack:
+    with own_database() as full, own_database(full) as empty, contextlib.ExitStack() as stack:
         desks = {}
         for place in (full, empty):
             with place.used():

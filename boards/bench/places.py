@@ -42,19 +42,22 @@ class Place:
 
 
 @contextlib.contextmanager
-def own_database() -> Iterator[Place]:
+def own_database(like: Place | None = None) -> Iterator[Place]:
     """Make and migrate a database on the product's server, and drop it at the end.
 
-    Raises psycopg.Error where the user may not create databases.
+    `like` copies another one instead, which nobody may be connected to. Raises psycopg.Error where the user may not
+    create databases.
     """
     name = f"{PREFIX}{os.getpid()}_{secrets.token_hex(3)}"
     server = _server()
     with psycopg.connect(server, autocommit=True) as admin:
-        admin.execute(sql.SQL("create database {}").format(sql.Identifier(name)))
+        template = sql.Identifier(like.name if like else "template1")
+        admin.execute(sql.SQL("create database {} template {}").format(sql.Identifier(name), template))
     try:
         place = Place(name, make_conninfo(server, dbname=name))
-        with place.used():
-            call_command("migrate", verbosity=0, interactive=False)
+        if like is None:
+            with place.used():
+                call_command("migrate", verbosity=0, interactive=False)
         yield place
     finally:
         with psycopg.connect(server, autocommit=True) as admin:

@@ -34,14 +34,16 @@ MAX_BATCH = 500
 
 _OPEN = "t.unmet_deps = 0 and t.open_holds = 0"
 _WAITED = "(t.not_before is null or t.not_before <= statement_timestamp())"
-# The arms of the claim, in their order: runs ready to resume, lapsed rows, ready rows.
+# The arms of the claim, in their order: runs ready to resume, lapsed rows, ready rows. The first two name no status:
+# only a row in progress has such a time (`task_lease_only_while_working`, `task_resume_only_while_working`), and naming
+# it would offer the planner the index of the lanes.
 _ARMS = {
     "resume": (
-        f"t.status = 'in_progress' and t.resume_ready_at <= statement_timestamp() and {_OPEN}",
+        f"t.resume_ready_at <= statement_timestamp() and {_OPEN}",
         "t.resume_ready_at",
     ),
     "lapsed": (
-        f"""t.status = 'in_progress' and t.lease_until <= statement_timestamp() and {_OPEN}
+        f"""t.lease_until <= statement_timestamp() and {_OPEN}
             and t.abandonments < {DEFAULT_MAX_ABANDONMENTS}""",
         "t.lease_until",
     ),
