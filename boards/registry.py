@@ -1,4 +1,4 @@
-"""Loads what registers itself by import: payers of debts, workers of installed apps. Called once, when apps are ready."""
+"""Loads what registers itself by import: payers of debts, workers of installed apps. Called once, at start."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Makes any text storable: NUL bytes and lone surrogates become the replacement character; pure (spec: 01 section 1)."""
+"""Makes any text storable: NUL bytes and lone surrogates become the replacement character; pure (spec: 01)."""
 
 from __future__ import annotations
 

@@ -3,17 +3,33 @@
 The listener starts with the first socket (`boards.live.hub`): this module is loaded before a loop runs.
 """
 
+import asyncio
 import os
+from typing import Any, Final
 
 from channels.routing import ProtocolTypeRouter
 from django.core.asgi import get_asgi_application
+from django.db import DEFAULT_DB_ALIAS, connections
 
 from orchestra import embedded
+
+AT_ONCE: Final = 32  # requests, each with a connection; PostgreSQL admits 100 unless it was told otherwise
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "orchestra.settings")
 embedded.ensure()
 pages = get_asgi_application()
+# Each request has a thread of its own here: a connection kept for the next one would be used by nobody, and be open.
+connections.settings[DEFAULT_DB_ALIAS]["CONN_MAX_AGE"] = 0
 
 from boards.live.routing import sockets  # noqa: E402 (models can be imported once Django is set up)
 
-application = ProtocolTypeRouter({"http": pages, "websocket": sockets()})
+_room = asyncio.Semaphore(AT_ONCE)
+
+
+async def in_turn(scope: Any, receive: Any, send: Any) -> None:
+    """The pages; requests beyond `AT_ONCE` wait here, since the database would refuse them."""
+    async with _room:
+        await pages(scope, receive, send)
+
+
+application = ProtocolTypeRouter({"http": in_turn, "websocket": sockets()})

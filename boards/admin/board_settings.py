@@ -17,7 +17,7 @@ from django.utils.translation import gettext as _now
 from django.utils.translation import gettext_lazy as _
 
 from boards import actors
-from boards.admin.window import InMySpaces, operates, spaces_of
+from boards.admin.window import InMySpaces, OfMySpaces, operates, spaces_of
 from boards.event_log import Entry, record
 from boards.models import Board, Member, Role, RosterEntry, Task, User
 from boards.states import LIVE
@@ -135,7 +135,7 @@ class BoardPage(InMySpaces):
     form = BoardForm
     inlines = (Roster,)
     list_display = ("name", "slug", "space", "concurrency", "claim_order", "paused")
-    list_filter = ("space", "paused")
+    list_filter = (("space", OfMySpaces), "paused")
     list_select_related = ("space",)
     search_fields = ("name", "slug")
     prepopulated_fields = {"slug": ("name",)}

@@ -14,7 +14,7 @@ from django.utils.translation import gettext_lazy as _
 from boards import policy
 from boards.actors import Chain
 from boards.admin.acting import Act, Answered
-from boards.admin.window import Window, operates, spaces_of
+from boards.admin.window import OfMySpaces, Window, operates, spaces_of
 from boards.debts import paying
 from boards.models import Board, Debt, Event, Process
 
@@ -22,7 +22,7 @@ from boards.models import Board, Debt, Event, Process
 @admin.register(Event)
 class EventPage(Window):
     list_display = ("at", "kind", "actor", "board", "task", "run", "from_status", "to_status", "cause")
-    list_filter = ("kind", "board", "at")
+    list_filter = ("kind", ("board", OfMySpaces), "at")
     list_select_related = ("board", "task", "run")
     search_fields = ("task__public_id", "cause", "kind")
     ordering = ("-id",)

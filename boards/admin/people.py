@@ -12,7 +12,7 @@ from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
-from boards.admin.window import InMySpaces, operates, spaces_of
+from boards.admin.window import InMySpaces, OfMySpaces, operates, spaces_of
 from boards.models import Member, Role, Space, User
 
 
@@ -33,7 +33,7 @@ class MemberForm(forms.ModelForm):
 class MemberPage(InMySpaces):
     form = MemberForm
     list_display = ("user", "space", "role", "created_at")
-    list_filter = ("role", "space")
+    list_filter = ("role", ("space", OfMySpaces))
     list_select_related = ("user", "space")
     search_fields = ("user__username", "user__first_name", "user__last_name")
     actions = None  # one by one: the last operator of a space has to stay

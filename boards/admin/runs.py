@@ -8,7 +8,7 @@ from django.utils.translation import gettext_lazy as _
 
 from boards import flows
 from boards.admin.acting import Act
-from boards.admin.window import Window
+from boards.admin.window import OfMySpaces, Window
 from boards.models import FlowRun
 
 
@@ -25,7 +25,7 @@ class RunPage(Window):
     space_path = "flow__space"
     event_field = "run"
     list_display = ("name", "flow", "number", "status", "step", "started_by_name", "created_at", "completed_at")
-    list_filter = ("status", "flow", "created_at")
+    list_filter = ("status", ("flow", OfMySpaces), "created_at")
     list_select_related = ("flow__space", "current_visit")
     search_fields = ("name", "flow__key", "started_by_name")
     ordering = ("-id",)

@@ -15,7 +15,7 @@ from django.utils.translation import ngettext
 from boards import tasks
 from boards.actors import Chain
 from boards.admin.acting import Act, Answered
-from boards.admin.window import Window, spaces_of
+from boards.admin.window import OfMySpaces, Window, spaces_of
 from boards.models import Attempt, RosterEntry, Task, TaskDep
 from boards.states import LIVE, TERMINAL
 
@@ -115,7 +115,7 @@ class TaskPage(Window):
     event_field = "task"
     list_display = ("public_id", "label", "board", "status", "assignee", "attempts", "due_at")
     list_display_links = ("public_id", "label")
-    list_filter = ("status", "board", ByAssignee, ByAge, "created_at", "updated_at")
+    list_filter = ("status", ("board", OfMySpaces), ByAssignee, ByAge, "created_at", "updated_at")
     list_select_related = ("board__space",)
     search_fields = ("public_id", "title", "goal", "error")
     search_help_text = _("Words of id, title, goal or error; “label:docs” for a label")

@@ -11,7 +11,7 @@ from django.utils.translation import gettext_lazy as _
 
 from boards import people
 from boards.admin.acting import Act
-from boards.admin.window import Window
+from boards.admin.window import OfMySpaces, Window
 from boards.models import Hold
 
 
@@ -20,7 +20,7 @@ class HoldPage(Window):
     acts = (Act("dismiss", _("Dismiss the question"), lambda chain, hold, _words: people.dismiss_hold(chain, hold.pk)),)
     space_path = "board__space"
     list_display = ("__str__", "kind", "state", "board", "subject", "asker", "asked_at", "due_at", "answered_by_name")
-    list_filter = ("state", "kind", "board", "asked_at", "due_at")
+    list_filter = ("state", "kind", ("board", OfMySpaces), "asked_at", "due_at")
     list_select_related = ("board__space", "task__board", "visit__run__flow")
     search_fields = ("title", "prompt", "task__public_id", "asker")
     ordering = ("-id",)

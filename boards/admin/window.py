@@ -27,6 +27,19 @@ def operates(request: HttpRequest, space_id: int | None = None) -> bool:
     return roles.filter(space_id=space_id).exists() if space_id is not None else roles.exists()
 
 
+class OfMySpaces(admin.RelatedFieldListFilter):
+    """A filter by space, board or flow that names only those of the reader's spaces."""
+
+    def field_choices(self, field: Any, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
+        path = "pk" if field.remote_field.model is Space else "space"
+        mine = {f"{path}__in": spaces_of(request)}
+        ordering = self.field_admin_ordering(field, request, model_admin)
+        choices: list[tuple[str, Any]] = field.get_choices(
+            include_blank=False, ordering=ordering, limit_choices_to=mine
+        )
+        return choices
+
+
 class InMySpaces(admin.ModelAdmin):
     """Rows of the spaces that the reader is a member of; `space_path` leads from a row to its space."""
 

@@ -36,7 +36,7 @@ def owe(
         },
     )
     if made and payer == "any" and after is None:
-        transaction.on_commit(lambda: paying.pay(debt.pk), robust=True)
+        transaction.on_commit(lambda: paying.pay_in_line(debt.pk), robust=True)
     elif made:
         live_notices.changed(debt.task.board_id if debt.task else None, task_key=debt.task_id)
     return debt

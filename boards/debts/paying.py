@@ -7,6 +7,8 @@ row gone and its work is rolled back.
 from __future__ import annotations
 
 import logging
+import threading
+from collections import deque
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -15,11 +17,12 @@ from django.db import connection
 from boards.debts.kinds import PAYERS
 from boards.locks import Rank, engine_transaction, taking
 from boards.models import Debt
+from boards.stored_text import clean_text
 
 log = logging.getLogger(__name__)
 
 MAX_DEBT_AGE_S = 24 * 3600
-_BACKOFF_SQL = "least(300, 2 * power(2, least(tries, 10))) * (0.75 + random() / 2)"
+_BACKOFF_SQL = "least(300, 2 * power(2, least(tries, 10)) * (0.75 + random() / 2))"
 
 
 class Paid(StrEnum):
@@ -37,6 +40,31 @@ class _AlreadyPaid(Exception):
 class _Settled:
     done: bool
     freed: tuple[int, ...] = ()
+
+
+class _Line(threading.local):
+    """The debts that stand in line while this thread pays one; None while it pays none."""
+
+    ids: deque[int] | None = None
+
+
+_line = _Line()
+
+
+def pay_in_line(debt_id: int) -> None:
+    """Pay a debt right after the commit that left it; what a payment leaves is paid after it and not inside it.
+
+    Else a cascade down a chain of tasks would nest a payment for each of them, deeper than Python goes.
+    """
+    if _line.ids is not None:
+        _line.ids.append(debt_id)
+        return
+    _line.ids = deque([debt_id])
+    try:
+        while _line.ids:
+            pay(_line.ids.popleft())
+    finally:
+        _line.ids = None  # what is left after a failure of the database is found by the sweeper
 
 
 def pay(debt_id: int) -> Paid:
@@ -107,5 +135,5 @@ def _note_failure(debt_id: int, error: Exception) -> None:
                   state = case when created_at < statement_timestamp() - make_interval(secs => %s)
                                then 'undeliverable' else state end
                 where id = %s and state = 'owed'""",
-            [f"{type(error).__name__}: {error}"[:2000], MAX_DEBT_AGE_S, debt_id],
+            [clean_text(f"{type(error).__name__}: {error}"[:2000]), MAX_DEBT_AGE_S, debt_id],
         )

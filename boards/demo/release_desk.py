@@ -120,8 +120,8 @@ def _work(board: Board) -> None:
     done: dict[str, Any] = {
         "collect-changes": {"changes": 42, "noticed by users": 17},
         "check-licences": {"dependencies": 6, "licences": ["MIT", "BSD-3-Clause", "Apache-2.0"], "problems": 0},
-        "draft-notes": {"text": NOTES},
-        "upgrade-guide": {"text": UPGRADE_GUIDE},
+        "draft-notes": {"markdown": NOTES},
+        "upgrade-guide": {"markdown": UPGRADE_GUIDE},
     }
     wanted = [Wanted(board.pk, {READER: 2, WRITER: 1})]
     while batch := tasks.claim(wanted, limit=3, claimed_by={"host": "demo"}):

@@ -15,7 +15,7 @@ from boards.flows.refusals import IllegalRunMove
 from boards.locks import engine_transaction
 from boards.models import FlowRun, Hold, Task
 from boards.states import TERMINAL, HoldState, Phase, RunStatus, Verb
-from boards.tasks import Options, Recorded, Settlement, TaskWriteOutcome
+from boards.tasks import Options, Recorded, Settlement, TaskWriteOutcome, cleaning
 
 RUN_CANCEL: Final = "run_cancel"
 HOLD_WORDS: Final = "the run was cancelled."
@@ -27,7 +27,8 @@ def cancel_run(chain: Chain, run: FlowRun, reason: str = "") -> FlowRun:
     Raises IllegalRunMove for a run that is completed.
     """
     require(chain, run, "flows.cancel")
-    words = f"{chain.name} cancelled the run{f': {reason.strip()}' if reason.strip() else '.'}"
+    reason = cleaning.checked_text(reason, "reason", cleaning.MAX_REASON).strip()
+    words = f"{chain.name} cancelled the run{f': {reason}' if reason else '.'}"
     _cancel(chain, run.pk, words)
     _discard_left_over(chain, run.pk)
     run.refresh_from_db()

@@ -17,7 +17,7 @@ from boards.flows.refusals import IllegalRunMove, RunMovedOn
 from boards.locks import engine_transaction
 from boards.models import FlowRun, Task, TranscriptItem
 from boards.states import Phase, RunStatus, Status
-from boards.tasks import Reason, Recorded, TaskWriteOutcome
+from boards.tasks import Reason, Recorded, TaskWriteOutcome, cleaning
 
 MOVED_AWAY = "teardown"
 
@@ -61,6 +61,8 @@ def run_again(chain: Chain, run: FlowRun, *, visit_id: int | None = None) -> Flo
 def signal(chain: Chain, visit_id: int, summary: str, *, handoff: Any = None, blockers: Any = None) -> bool:
     """The agent's word that its step is complete; the first one of a visit counts. False where it came too late."""
     policy.require(chain, "flows.signal")
+    summary = cleaning.report_line(summary)
+    handoff, blockers = cleaning.report_json(handoff), cleaning.report_json(blockers)
     run_id = FlowRun.objects.filter(visits=visit_id, flow__space=chain.space_id).values_list("pk", flat=True).first()
     if run_id is None:
         raise NotFound("There is no such run.")

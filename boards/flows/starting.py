@@ -36,7 +36,8 @@ def start(chain: Chain, flow: Flow, inputs: Mapping[str, Any], name: str = "", *
     if version is None:
         raise NotFound(f"The flow {flow.name} has no version to run yet.")
     checked = checked_inputs(definition.load(version).inputs, inputs)
-    stored = _idempotency_row(chain, flow, idempotency_key, [checked, name])
+    key = cleaning.checked_text(idempotency_key, "idempotency_key", cleaning.MAX_KEY)
+    stored = _idempotency_row(chain, flow, key, [checked, name])
     if stored is not None and stored.result:
         return FlowRun.objects.get(pk=stored.result["run"])
     run = _insert(chain, flow, version, checked, _checked_name(name))
@@ -100,9 +101,9 @@ def _idempotency_row(chain: Chain, flow: Flow, key: str, body: Any) -> Idempoten
     taking(Rank.IDEMPOTENCY)
     told = json.dumps([flow.pk, body], sort_keys=True, default=str)
     digest = hashlib.sha256(told.encode("utf-8", "surrogatepass")).hexdigest()
-    caller = f"{chain.hops[0].kind}:{chain.hops[0].id}"
+    caller = f"space:{flow.space_id}/{chain.hops[0].kind}:{chain.hops[0].id}"
     row, made = IdempotencyKey.objects.get_or_create(
-        caller=caller, verb="start", key=key[:200], defaults={"body_hash": digest}
+        caller=caller, verb="start", key=key, defaults={"body_hash": digest}
     )
     if not made and row.body_hash != digest:
         raise KeyReused

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import time
 from typing import Any, Final
 
 from channels.exceptions import DenyConnection
@@ -21,15 +22,19 @@ from boards.queries.catchup import LONGEST
 from boards.queries.subscriptions import Subscription
 
 RESTART: Final = 4012
+TOO_MANY: Final = 4008
+MOST_SAID: Final = 100  # messages of a page in ten seconds; an honest one says a handful
 
 
-class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels has no types
-    """Close codes: 4012 the server restarts, 4401 signed out, 4403 no right."""
+class LiveConsumer(AsyncWebsocketConsumer):
+    """Close codes: 4012 the server restarts, 4401 signed out, 4403 no right, 4008 a page that says too much."""
 
     hub: Hub
     subscription: Subscription
     request: admission.Request
     told_count: int | None = None
+    said: int = 0
+    said_since: float = 0.0
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         try:
@@ -56,12 +61,26 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels ha
 
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
         """`{"cursor": "…"}`: this is where I stand, tell me what I missed. `{"visible": false}`: nobody looks."""
+        if self._says_too_much():
+            return
+        if self.said == MOST_SAID:
+            self.hub.leave(self)
+            await self.close(code=TOO_MANY)
+            return
         told = _told(text_data)
         cursor = told.get("cursor")
         if isinstance(cursor, str):
             self.hub.ask(self, cursor)
         elif told.get("visible") is False:
             self.hub.hide(self)
+
+    def _says_too_much(self) -> bool:
+        """Count a message: those of ten seconds together, and none is heard once there were too many."""
+        now = time.monotonic()
+        if self.said < MOST_SAID and now - self.said_since > 10:
+            self.said, self.said_since = 0, now
+        self.said += 1
+        return self.said > MOST_SAID
 
     async def tell(self, text: str) -> None:
         # Past the consumer's own `send`, which would only wrap it again.

@@ -7,12 +7,11 @@ works every two seconds. Nothing here reads the database.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from boards.live.pace import FOLD_S, Pace
 from boards.live.page import Page, Person, person
-from boards.live.reading import Outcome
 from boards.live.rendering import message
 from boards.live.rooms import Rooms
 from boards.queries.catchup import Missed
@@ -24,12 +23,15 @@ SHARE: Final = 4  # counting may take a fifth of the reading thread's time, no m
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What is told with one fold."""
+    """What is told after one fold; false when that is nothing."""
 
     people: frozenset[Person] = frozenset()
     boards: frozenset[int] = frozenset()
     runs: frozenset[int] = frozenset()
     process: bool = False
+
+    def __bool__(self) -> bool:
+        return bool(self.people or self.runs or self.process)
 
 
 class Hints:
@@ -72,18 +74,20 @@ class Hints:
         return min(moments)
 
     def take(self, now: float) -> Turn:
-        people: set[Person] = set()
-        boards: set[int] = set()
-        runs: set[int] = set()
-        if self._space.is_due(now):
-            boards, self._stirred = self._stirred, set()
-            stirred = {person(one) for one in self._rooms.all if boards & one.subscription.boards}
-            people, self._uncounted = self._uncounted | stirred, set()
-        if self._run.is_due(now):
-            runs, self._runs = self._runs, set()
-        process = self._process and self._work.is_due(now)
-        self._process = self._process and not process
-        return Turn(frozenset(people), frozenset(boards), frozenset(runs), process)
+        """What may be told now. Taken after the log was read, so that nothing older is left for a later turn."""
+        turn = Turn()
+        if (self._uncounted or self._stirred) and self._space.is_due(now):
+            stirred = {person(one) for one in self._rooms.all if self._stirred & one.subscription.boards}
+            turn = replace(turn, people=frozenset(self._uncounted | stirred), boards=frozenset(self._stirred))
+            self._uncounted, self._stirred = set(), set()
+            self._space.took(now)
+        if self._runs and self._run.is_due(now):
+            turn, self._runs = replace(turn, runs=frozenset(self._runs)), set()
+            self._run.took(now)
+        if self._process and self._work.is_due(now):
+            turn, self._process = replace(turn, process=True), False
+            self._work.took(now)
+        return turn
 
     def put_back(self, turn: Turn) -> None:
         self._uncounted |= turn.people
@@ -91,24 +95,19 @@ class Hints:
         self._runs |= turn.runs
         self._process = self._process or turn.process
 
-    def tells(self, turn: Turn, outcome: Outcome, now: float) -> Iterator[tuple[Page, str]]:
+    def counted(self, now: float, seconds: float) -> None:
+        """Counting took so long, and may take no more than its share."""
+        self._space.took(now, SHARE * seconds)
+
+    def tells(self, turn: Turn, counts: Mapping[Person, int], cursor: str) -> Iterator[tuple[Page, str]]:
         """Who is told what. A page without a board goes on from the cursor that comes with its hint."""
-        if turn.people:
-            self._space.took(now, SHARE * outcome.counting_s)
-        if turn.runs:
-            self._run.took(now)
-        if turn.process:
-            self._work.took(now)
-        if turn == Turn():
-            return
         for socket in list(self._rooms.all):
-            head = self._head(socket, turn, outcome)
-            if head:
+            if head := self._head(socket, turn, counts, cursor):
                 yield socket, message(**head)
 
-    def _head(self, socket: Page, turn: Turn, outcome: Outcome) -> dict[str, Any]:
+    def _head(self, socket: Page, turn: Turn, counts: Mapping[Person, int], cursor: str) -> dict[str, Any]:
         page, is_live = socket.subscription, socket in self._rooms.live
-        count = outcome.counts.get(person(socket))
+        count = counts.get(person(socket))
         counted = count is not None and count != socket.told_count
         stirred = is_live and bool(turn.boards & page.boards)
         runs = [page.run_id] if is_live and page.run_id in turn.runs else []
@@ -124,5 +123,5 @@ class Hints:
         if any(changed.values()):
             head["changed"] = {name: value for name, value in changed.items() if value}
         if page.board_id is None and (runs if page.run_id else stirred):
-            head["cursor"] = outcome.cursor
+            head["cursor"] = cursor
         return head

@@ -18,10 +18,10 @@ from typing import Final
 from django.conf import settings
 
 from boards.live import admission
-from boards.live.hints import Hints, Turn
+from boards.live.hints import Hints
 from boards.live.pace import REFRESH_S, BoardTurn
 from boards.live.page import Page
-from boards.live.reading import Due, Outcome, Work, read
+from boards.live.reading import Due, Outcome, Work, count, read
 from boards.live.rendering import BEAT
 from boards.live.rooms import Rooms
 from boards.live.threads import DatabaseThread
@@ -40,9 +40,8 @@ AT_ONCE: Final = 100  # sockets that are written to before the loop may do somet
 
 @dataclass(frozen=True, slots=True)
 class _Fold:
+    began: float
     work: Work
-    turn: Turn
-    taken: dict[int, tuple[frozenset[int], bool]]
 
 
 class Hub:
@@ -147,6 +146,7 @@ class Hub:
                 await asyncio.sleep(RETRY_S)
             else:
                 await self._deliver(fold, outcome)
+                await self._hint(outcome.cursor)
 
     async def _until_due(self) -> None:
         while (left := self._due_at() - time.monotonic()) > 0:
@@ -166,7 +166,6 @@ class Hub:
         now = time.monotonic()
         asks, self._asks = self._asks, {}
         self._answering = set(asks)
-        turn = self._hints.take(now)
         taken = {
             board_id: board.take()
             for board_id, board in self._boards.items()
@@ -174,34 +173,41 @@ class Hub:
         }
         lanes, tasks = self.rooms.on_lanes(taken), self.rooms.on_tasks(taken)
         due = {key: Due(keys, too_many, lanes[key], tasks[key]) for key, (keys, too_many) in taken.items()}
-        work = Work(self._since, self.rooms.interest, due, tuple(asks.items()), tuple(turn.people))
-        return _Fold(work, turn, taken)
+        return _Fold(now, Work(self._since, self.rooms.interest, due, tuple(asks.items())))
 
     def _put_back(self, fold: _Fold) -> None:
-        for board_id, (keys, too_many) in fold.taken.items():
-            self._turn_of(board_id).add(keys, too_many=too_many)
-        self._hints.put_back(fold.turn)
+        for board_id, due in fold.work.due.items():
+            self._turn_of(board_id).add(due.keys, too_many=due.too_many)
         self._asks = {socket: cursor for socket, cursor in fold.work.asks if socket in self._answering} | self._asks
 
     async def _deliver(self, fold: _Fold, outcome: Outcome) -> None:
-        now = self._read_at = time.monotonic()
+        self._read_at = time.monotonic()
         self._since = outcome.cursor if self.rooms.all else None
-        for board_id in fold.taken:
-            self._turn_of(board_id).pace.took(now, REFRESH_S if board_id in outcome.refreshed else 0)
-        self._keep_for_their_turn(fold, outcome)
+        for board_id in fold.work.due:
+            self._turn_of(board_id).pace.took(fold.began, REFRESH_S if board_id in outcome.refreshed else 0)
+        for board_id, missed in outcome.missed.items():
+            if board_id not in fold.work.due:  # told too short a time ago, or no notice came of it
+                self._turn_of(board_id).add(missed.task_keys, too_many=missed.too_many)
+        self._hints.note(outcome.missed)
         for sockets, text in outcome.sends:
             await _tell(sockets, text)
-        for socket, text in self._hints.tells(fold.turn, outcome, now):
-            await _tell([socket], text)
         self.rooms.live |= self._answering & self.rooms.all
         self._answering = set()
 
-    def _keep_for_their_turn(self, fold: _Fold, outcome: Outcome) -> None:
-        """What the log says of boards that were told too short a time ago, or of which no notice came."""
-        for board_id, missed in outcome.missed.items():
-            if board_id not in fold.taken:
-                self._turn_of(board_id).add(missed.task_keys, too_many=missed.too_many)
-        self._hints.note(outcome.missed)
+    async def _hint(self, cursor: str) -> None:
+        """After the boards, since counting takes longer than they do."""
+        began = time.monotonic()
+        if not (turn := self._hints.take(began)):
+            return
+        try:
+            counts = await self._reader.run(count, turn.people) if turn.people else {}
+        except Exception:
+            log.exception("What waits on people could not be counted; this is tried again")
+            self._hints.put_back(turn)
+            return
+        self._hints.counted(began, time.monotonic() - began)
+        for socket, text in self._hints.tells(turn, counts, cursor):
+            await _tell([socket], text)
 
     async def _beat_for_ever(self) -> None:
         """A page without a beat says that it is stale, so there is none while the database cannot be read."""

@@ -8,8 +8,7 @@ statement, so a lost notice is found by the next fold.
 from __future__ import annotations
 
 import logging
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
@@ -54,19 +53,16 @@ class Work:
     boards: frozenset[int]
     due: Mapping[int, Due]
     asks: tuple[tuple[Page, str], ...] = ()
-    people: tuple[Person, ...] = ()
 
 
 @dataclass(slots=True)
 class Outcome:
-    """`refreshed`: boards whose pages were told to read their lanes again. `counting_s`: what the counts took."""
+    """`missed`: what the log says, by board. `refreshed`: boards whose pages were told to read their lanes again."""
 
     cursor: str
     missed: dict[int, Missed]
     sends: list[tuple[Pages, str]] = field(default_factory=list)
     refreshed: set[int] = field(default_factory=set)
-    counts: dict[Person, int] = field(default_factory=dict)
-    counting_s: float = 0.0
 
 
 def read(work: Work) -> Outcome:
@@ -77,10 +73,19 @@ def read(work: Work) -> Outcome:
         _tell_board(outcome, made, board_id, due)
     for cursor in {cursor for _, cursor in work.asks}:
         _answer(outcome, cursor, [socket for socket, known in work.asks if known == cursor])
-    began = time.monotonic()
-    outcome.counts = _needs(work.people)
-    outcome.counting_s = time.monotonic() - began
     return outcome
+
+
+def count(people: Iterable[Person]) -> dict[Person, int]:
+    """How much waits on each, of those that are still members."""
+    wanted = set(people)
+    users, spaces = {user for user, _ in wanted}, {space for _, space in wanted}
+    counts: dict[Person, int] = {}
+    for member in Member.objects.filter(user__in=users, space__in=spaces).select_related("user", "space"):
+        if (member.user_id, member.space_id) in wanted:
+            with _one_board(None):
+                counts[member.user_id, member.space_id] = needs_count(member)
+    return counts
 
 
 class _Made:
@@ -182,17 +187,3 @@ def _hints(**hints: Any) -> dict[str, Any]:
 
 def _public_ids(keys: frozenset[int]) -> list[str]:
     return sorted(set(Task.objects.filter(pk__in=keys).values_list("public_id", flat=True)))
-
-
-def _needs(people: tuple[Person, ...]) -> dict[Person, int]:
-    if not people:
-        return {}
-    users, spaces = zip(*people, strict=True)
-    members = Member.objects.filter(user__in=set(users), space__in=set(spaces)).select_related("user", "space")
-    wanted = set(people)
-    counts: dict[Person, int] = {}
-    for member in members:
-        if (member.user_id, member.space_id) in wanted:
-            with _one_board(None):
-                counts[member.user_id, member.space_id] = needs_count(member)
-    return counts

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import ParamSpec, TypeVar
+from typing import Final, ParamSpec, TypeVar
 
 from django.db import close_old_connections, connections
 
+KEPT_S: Final = 60.0
 Args = ParamSpec("Args")
 Result = TypeVar("Result")
 
 
 class DatabaseThread:
-    """Runs one call after the other. Its connection is kept between calls and given up when it is broken or old."""
+    """Runs one call after the other. Its connection is kept between calls and given up when it is broken or old.
+
+    That is so whatever CONN_MAX_AGE says: for requests it is 0 (`orchestra.asgi`).
+    """
 
     def __init__(self, name: str) -> None:
         self._executor = ThreadPoolExecutor(1, thread_name_prefix=name)
@@ -37,3 +42,12 @@ def _with_connection(call: Callable[[], Result]) -> Result:
     except BaseException:
         close_old_connections()
         raise
+    finally:
+        _keep()
+
+
+def _keep() -> None:
+    now = time.monotonic()
+    for connection in connections.all(initialized_only=True):
+        if connection.close_at is not None and connection.close_at <= now:  # made just now, to be closed at once
+            connection.close_at = now + KEPT_S

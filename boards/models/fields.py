@@ -9,7 +9,6 @@ from django.db import models
 from django.db.models import Func
 from django.db.models.functions import Now
 
-
 if TYPE_CHECKING:
     _IntField = models.Field[int, int]  # the class can be subscripted by type checkers only
 else:

@@ -9,7 +9,7 @@ from boards.people.answering import (
     may_answer,
 )
 from boards.people.asking import answers_for, note_read, open_hold, open_step_hold, suspend
-from boards.people.decisions import approved, choices_of, if_nobody
+from boards.people.decisions import approved, choices_of
 
 __all__ = [
     "answer_hold",
@@ -20,7 +20,6 @@ __all__ = [
     "discard_visit_holds",
     "dismiss_hold",
     "expire_due",
-    "if_nobody",
     "may_answer",
     "note_read",
     "open_hold",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.db.models import F, Q
+from django.db.models import F, Q, QuerySet
 from django.db.models.functions import Now
 
 from boards import errors, policy
@@ -18,8 +18,9 @@ from boards.event_log import Entry, record
 from boards.locks import Rank, engine_transaction, taking
 from boards.models import FlowRun, Hold, Task, TranscriptItem
 from boards.people import decisions
-from boards.states import HoldState, RunStatus, Status
-from boards.tasks import aftermath, rows
+from boards.states import HoldKind, HoldState, RunStatus, Status
+from boards.stored_text import clean_text
+from boards.tasks import aftermath, cleaning, rows
 
 
 def answer_hold(
@@ -41,12 +42,13 @@ def answer_hold(
     policy.require(chain, "holds.answer", chain.space_id)
     if chain.session_id is not None and chain.session_id == seen.asker_session_id and chain.acting.kind != "person":
         raise errors.Forbidden("Whoever asked cannot answer.")
+    key = cleaning.checked_text(idempotency_key, "idempotency_key", cleaning.MAX_KEY)
     answer = decisions.checked_answer(seen, choice, text, values or {})
     if seen.kind in decisions.BOUND and shown_hash != seen.draft_hash:
         raise errors.DraftChanged
-    hold, expired = _answer(chain, hold_id, answer, shown_hash, idempotency_key)
+    hold, expired = _answer(chain, hold_id, answer, shown_hash, key)
     if expired:
-        raise errors.AlreadyAnswered(f"The due time passed at {hold.due_at:%H:%M} UTC. {closed_words(hold)}", hold=hold)
+        raise _too_late(hold)
     return hold
 
 
@@ -63,11 +65,10 @@ def _answer(
     _refuse_ended(hold, subject)
     if hold.kind in decisions.BOUND and shown_hash != hold.draft_hash:
         raise errors.DraftChanged
-    in_time = Q() if decisions.waits_past_due(hold) else Q(due_at__isnull=True) | Q(due_at__gt=Now())
-    landed = Hold.objects.filter(in_time, pk=hold.pk, state=HoldState.OPEN).update(
+    landed = _in_time(hold).update(
         state=HoldState.ANSWERED,
         answer=answer,
-        answer_key=idempotency_key[:200],
+        answer_key=idempotency_key,
         answered_by=chain.user_id,
         answered_by_name=chain.name,
         answered_at=Now(),
@@ -80,37 +81,72 @@ def _answer(
     return hold, False
 
 
-@engine_transaction
+def _in_time(hold: Hold) -> QuerySet[Hold]:
+    """The open hold, where an act of a person still counts by the database's clock."""
+    due = Q() if decisions.waits_past_due(hold) else Q(due_at__isnull=True) | Q(due_at__gt=Now())
+    return Hold.objects.filter(due, pk=hold.pk, state=HoldState.OPEN)
+
+
+def _too_late(hold: Hold) -> errors.AlreadyAnswered:
+    when = f"{hold.due_at:%H:%M} UTC" if hold.due_at else "its end"
+    return errors.AlreadyAnswered(f"The due time passed at {when}. {closed_words(hold)}", hold=hold)
+
+
 def dismiss_hold(chain: Chain, hold_id: int, reason: str = "") -> Hold:
-    """End one question without its task: the run goes on and is told that nobody answers."""
+    """End one question without its task: the run goes on and is told that nobody answers.
+
+    Past its due time it expires instead, as if the sweeper had come first, and AlreadyAnswered says so.
+    """
     policy.require(chain, "holds.dismiss", chain.space_id)
     _visible(chain, hold_id)
+    words = cleaning.checked_text(reason, "reason", cleaning.MAX_REASON)
+    hold, expired = _dismiss(chain, hold_id, words or "Dismissed.")
+    if expired:
+        raise _too_late(hold)
+    return hold
+
+
+@engine_transaction
+def _dismiss(chain: Chain, hold_id: int, reason: str) -> tuple[Hold, bool]:
     hold, subject = _lock(hold_id)
     if hold.state != HoldState.OPEN:
         raise errors.AlreadyAnswered(closed_words(hold), hold=hold)
     if hold.source not in {Hold.Source.SUSPENSION, Hold.Source.WORKER}:
         raise errors.Forbidden("Only a worker's question can be dismissed.")
-    Hold.objects.filter(pk=hold.pk, state=HoldState.OPEN).update(
+    landed = _in_time(hold).update(
         state=HoldState.DISCARDED,
         answered_by=chain.user_id,
         answered_by_name=chain.name,
         answered_at=Now(),
-        closed_reason=reason or "Dismissed.",
+        closed_reason=reason,
         revision=F("revision") + 1,
     )
+    if not landed:
+        return _expire(hold, subject), True
     hold.refresh_from_db()
     _closed(chain, hold, subject, "hold.discarded")
-    return hold
+    return hold, False
 
 
 def expire_due(limit: int = 200) -> int:
-    """Perform the expiry of every hold whose due time has passed; answers how many. Two sweepers do each once."""
+    """Perform the expiry of every hold whose due time has passed; answers how many. Two sweepers do each once.
+
+    One that cannot expire keeps no other from it: what it raises is raised once all the others are done.
+    """
     due = (
         Hold.objects.filter(state=HoldState.OPEN, due_at__lte=Now())
         .exclude(kind__in=["question", "confirm"], default="")
         .order_by("due_at", "pk")
     )
-    return sum(_expire_one(pk) for pk in list(due.values_list("pk", flat=True)[:limit]))
+    expired, failed = 0, None
+    for pk in list(due.values_list("pk", flat=True)[:limit]):
+        try:
+            expired += _expire_one(pk)
+        except Exception as error:
+            failed = error
+    if failed is not None:
+        raise failed
+    return expired
 
 
 @engine_transaction
@@ -141,6 +177,7 @@ def _expire(hold: Hold, subject: Task | FlowRun) -> Hold:
 def discard_visit_holds(chain: Chain, visit_id: int, reason: str) -> int:
     """Close what a visit still asks, with the reason; the caller holds the run's lock."""
     taking(Rank.HOLD)
+    reason = clean_text(reason)
     open_holds = Hold.objects.filter(visit=visit_id, state=HoldState.OPEN)
     closed = list(open_holds.select_for_update().order_by("pk"))
     open_holds.update(
@@ -175,6 +212,8 @@ def closed_words(hold: Hold) -> str:
     past = {"approve": "approved", "reject": "rejected", "send": "sent", "discard": "discarded"}.get(choice)
     if past:
         return f"{who} {past} this at {when}."
+    if hold.kind == HoldKind.INPUT:
+        return f"{who} filled in the form at {when}."
     label = dict(decisions.choices_of(hold)).get(choice, choice) or (hold.answer or {}).get("text", "")[:80]
     return f"{who} answered “{label}” at {when}."
 
@@ -264,7 +303,7 @@ def _let_go_on(hold: Hold, task: Task) -> None:
             session_id=(task.run or {}).get("session_id") or None,
             kind=TranscriptItem.Kind.ANSWERED,
             who=hold.answered_by_name,
-            text=_answer_line(hold),
+            text=cleaning.report_line(_answer_line(hold)),
             data={"hold": hold.pk},
         )
 

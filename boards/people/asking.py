@@ -19,9 +19,11 @@ from boards.models import Hold, Task, TranscriptItem, Visit
 from boards.people import decisions
 from boards.states import HoldKind, HoldState
 from boards.tasks import aftermath, cleaning, rows
-from boards.tasks.decisions import owns_row
+from boards.tasks.decisions import lost, owns_row
 from boards.tasks.progress import LostClaim
 from boards.tasks.types import Reason, Recorded, TaskWriteOutcome, Ticket
+
+LONGEST_DUE_MS = 100 * 365 * 86_400_000
 
 
 @engine_transaction
@@ -47,13 +49,17 @@ def open_hold(
     `dedup_key` "" takes the next position of the attempt. Raises LostClaim where the ticket no longer holds, and
     InvalidInput for a question that cannot be shown.
     """
+    key = cleaning.checked_text(dedup_key, "dedup_key", cleaning.MAX_KEY)
+    due = _due(due_at, due_in_ms)
     row, now = rows.lock_one(claim.task_key)
+    if row.board.space_id != chain.space_id:
+        raise errors.TaskNotFound
     if not owns_row(claim, row, now):
         raise LostClaim
     taking(Rank.HOLD)
     asked = Hold.objects.filter(task=row.pk, attempt=row.attempts)
     position = asked.count()
-    key = dedup_key or f"#{position}"
+    key = key or f"#{position}"
     if found := asked.filter(dedup_key=key).first():
         return found
     fields = _checked(kind, prompt, title, context, options, schema, draft, default)
@@ -66,7 +72,7 @@ def open_hold(
         dedup_key=key,
         asker=row.assignee or chain.name,
         asker_session_id=chain.session_id,
-        due_at=due_at if due_in_ms is None else Now() + timedelta(milliseconds=due_in_ms),
+        due_at=due,
         request_id=(row.run or {}).get("request_id", ""),
         **fields,
     )
@@ -104,7 +110,7 @@ def open_step_hold(
             "source": Hold.Source.STEP,
             "asker": visit.run.flow.name,
             "asker_session_id": visit.run.session_id,
-            "due_at": due_at if due_in_ms is None else Now() + timedelta(milliseconds=due_in_ms),
+            "due_at": _due(due_at, due_in_ms),
             "assignee_id": assignee_id,
             "assignee_role": assignee_role,
             **fields,
@@ -128,11 +134,8 @@ def _checked(
 ) -> dict[str, Any]:
     if kind not in HoldKind.values:
         raise errors.InvalidInput(f"kind must be one of {', '.join(HoldKind.values)}.", field="kind")
-    choices = cleaning.clean_json([dict(option) for option in options], "options")
-    if kind == HoldKind.QUESTION and choices and not 2 <= len(choices) <= 6:
-        raise errors.InvalidInput("A question offers 2 to 6 options, or none.", field="options")
-    if any("value" not in option for option in choices):
-        raise errors.InvalidInput("Each option needs a value.", field="options")
+    choices = cleaning.checked_options(kind, options)
+    checked_schema = decisions.checked_schema(schema)
     checked_draft = None if draft is None else cleaning.clean_json(draft, "draft")
     checked = {
         "kind": kind,
@@ -140,21 +143,28 @@ def _checked(
         "title": cleaning.checked_title(title),
         "context": cleaning.checked_text(context, "context"),
         "options": choices,
-        "schema": schema,
+        "schema": checked_schema,
         "draft": checked_draft,
         "draft_hash": decisions.draft_hash(checked_draft),
-        "default": default,
+        "default": cleaning.checked_default(kind, choices, default),
     }
-    checked["content_hash"] = decisions.content_hash(checked["prompt"], choices, schema, checked_draft)
+    checked["content_hash"] = decisions.content_hash(checked["prompt"], choices, checked_schema, checked_draft)
     return checked
+
+
+def _due(at: datetime | None, in_ms: int | None) -> Any:
+    """The due time, or the moment by the database's clock so many milliseconds from now."""
+    if in_ms is None:
+        return cleaning.checked_moment(at, "due_at")
+    return Now() + timedelta(milliseconds=cleaning.checked_int(in_ms, "due_in_ms", 0, LONGEST_DUE_MS))
 
 
 @engine_transaction
 def suspend(claim: Ticket) -> TaskWriteOutcome:
     """End the turn of a run that waits on people: no lease, no slot. Ready at once where all is answered already."""
     row, now = rows.lock_one(claim.task_key)
-    if not owns_row(claim, row, now):
-        return TaskWriteOutcome(Recorded.DECLINED, row.status, Reason.LOST_CLAIM)
+    if refusal := lost(claim, row, now):
+        return refusal
     changes: dict[str, Any] = {"kept_open_by": "suspended", "lease_until": None}
     if row.open_holds == 0:
         changes["resume_ready_at"] = rows.NOW

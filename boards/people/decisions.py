@@ -7,18 +7,21 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
-from jsonschema import Draft202012Validator
+from referencing import Registry
+from referencing.exceptions import Unresolvable
+from referencing.jsonschema import DRAFT202012
 
+from boards import schemas
 from boards.errors import InvalidInput
 from boards.models import Hold
 from boards.states import HoldKind
-from boards.tasks.cleaning import checked_object, checked_text
+from boards.tasks.cleaning import CONFIRM_CHOICES, checked_object, checked_text
 
 MAX_WORDS: Final = 100_000
 
 # What a kind offers to choose from; a question brings its own, and free text always.
 CHOICES: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
-    HoldKind.CONFIRM: (("yes", "Yes"), ("no", "No")),
+    HoldKind.CONFIRM: CONFIRM_CHOICES,
     HoldKind.APPROVAL: (("approve", "Approve"), ("reject", "Reject")),
     HoldKind.REVIEW: (("approve", "Approve"), ("request_changes", "Request changes")),
     HoldKind.GATE: (("send", "Send"), ("discard", "Discard")),
@@ -66,10 +69,45 @@ def checked_answer(hold: Hold, choice: str, text: str, values: Any) -> dict[str,
 
 def _checked_values(hold: Hold, values: Any) -> dict[str, Any]:
     checked = checked_object(values, "values")
-    for problem in Draft202012Validator(hold.schema or {}).iter_errors(checked):
+    try:
+        problems = schemas.faults(hold.schema or {}, checked)
+    except schemas.BadSchema as bad:
+        raise InvalidInput(f"{bad} Dismiss the question.", field="values") from None
+    for problem in problems:
         place = "/".join(str(part) for part in problem.absolute_path) or "the form"
-        raise InvalidInput(f"{place}: {problem.message}.", field="values")
+        raise InvalidInput(f"{place}: {problem.message[:500]}.", field="values")
     return checked
+
+
+def checked_schema(schema: Any) -> dict[str, Any] | None:
+    """The schema of a form; InvalidInput where it could not judge an answer, so that nobody could ever give one."""
+    if schema is None:
+        return None
+    checked = checked_object(schema, "schema")
+    try:
+        schemas.faults(checked, {})
+        _resolve(checked)
+    except schemas.BadSchema as bad:
+        raise InvalidInput(str(bad), field="schema") from None
+    return checked
+
+
+def _resolve(schema: dict[str, Any]) -> None:
+    """Look up every reference, also those that an empty form does not reach. Raises BadSchema."""
+    registry: Registry[Any] = Registry()
+    here = registry.resolver_with_root(DRAFT202012.create_resource(schema))
+    todo: list[Any] = [schema]
+    while todo:
+        part = todo.pop()
+        todo += part.values() if isinstance(part, dict) else part if isinstance(part, list) else ()
+        for name in ("$ref", "$dynamicRef"):
+            place = part.get(name) if isinstance(part, dict) else None
+            if not isinstance(place, str):
+                continue
+            try:
+                here.lookup(place)
+            except Unresolvable:
+                raise schemas.BadSchema(f"The schema refers to {place[:200]}, which is not in it.") from None
 
 
 def approved(hold: Hold) -> bool:
@@ -84,18 +122,6 @@ def waits_past_due(hold: Hold) -> bool:
 
 def expiry_answer(hold: Hold) -> dict[str, Any] | None:
     """The answer that stands once the due time has passed, or None where the asker is told that nobody answered."""
-    choice = hold.default or PAST_DUE.get(hold.kind, "")
+    named = hold.default if hold.kind in {HoldKind.QUESTION, HoldKind.CONFIRM} else ""
+    choice = named or PAST_DUE.get(hold.kind, "")
     return {"choice": choice, "text": ""} if choice else None
-
-
-def if_nobody(hold: Hold) -> str:
-    """What happens if nobody answers, in words; one sentence for card, list and run page."""
-    if hold.due_at is None or waits_past_due(hold):
-        return "It waits until somebody answers."
-    answer = expiry_answer(hold)
-    if answer is None:
-        return "If nobody answers in time, the attempt fails."
-    labels = dict(choices_of(hold))
-    if hold.default:
-        return f"If nobody answers in time, “{labels.get(hold.default, hold.default)}” is taken."
-    return "If nobody answers in time, it counts as a no."

@@ -87,7 +87,8 @@ def kind_of(rule: Mapping[str, Any]) -> str:
     if not isinstance(type_, str) or "$ref" in rule or "anyOf" in rule or "oneOf" in rule:
         return "json"
     by_format = {"date": "date", "file": "file", "multiline": "long", "textarea": "long", "markdown": "long"}
-    long_ = int(rule.get("maxLength") or 0) > _LONG if str(rule.get("maxLength") or "").isdigit() else False
+    most = rule.get("maxLength")
+    long_ = isinstance(most, int) and most > _LONG
     return by_format.get(str(rule.get("format", "")), "long" if long_ else "text")
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from django.db.models import F
+from django.db.models import DateTimeField, ExpressionWrapper, F, QuerySet
 from django.db.models.functions import Now
 
+from boards.actors import Chain
 from boards.debts import owing
 from boards.event_log import Entry, record_all
 from boards.locks import Rank, taking
@@ -68,6 +69,41 @@ def discard_holds(ended: Sequence[Ended]) -> None:
     )
 
 
+def unasked(task: Task) -> QuerySet[Hold]:
+    """The questions of a task's filing that an ending closed unanswered."""
+    return Hold.objects.filter(task=task, source=Hold.Source.FILING, state=HoldState.DISCARDED)
+
+
+def ask_again(chain: Chain, task: Task) -> None:
+    """Open the questions that an ending closed unanswered, with as much time as they had: they stand before the start.
+
+    Without that a retry would open a gate to which nobody said yes. The caller counts them in `open_holds`.
+    """
+    taking(Rank.HOLD)
+    asked = list(unasked(task).select_for_update().order_by("pk"))
+    Hold.objects.filter(pk__in=[hold.pk for hold in asked]).update(
+        state=HoldState.OPEN,
+        asked_at=Now(),
+        due_at=ExpressionWrapper(Now() + (F("due_at") - F("asked_at")), output_field=DateTimeField()),
+        answered_by=None,
+        answered_by_name="",
+        answered_at=None,
+        closed_reason="",
+        revision=F("revision") + 1,
+    )
+    record_all(
+        Entry(
+            "hold.opened",
+            chain,
+            board_id=hold.board_id,
+            task_key=task.pk,
+            run_id=run_of(task),
+            data={"hold": hold.pk, "kind": hold.kind, "prompt": hold.prompt[:500]},
+        )
+        for hold in asked
+    )
+
+
 def owe(one: Ended) -> None:
     """The debts of one ending. A row that went back to pending owes nothing but the stop of its old worker."""
     task, settlement = one.task, one.settlement
@@ -97,7 +133,7 @@ def owe(one: Ended) -> None:
             "task_key": task.pk,
             "ending": str(task.status),
             "cause": settlement.cause or settlement.via,
-            "had_open_hold": one.was_suspended or task.open_holds > 0,
+            "had_open_hold": task.open_holds > 0,
         }
         owing.owe(
             "flow_advance",
@@ -125,7 +161,12 @@ def _owe_stop(one: Ended) -> Any:
         f"session_stop:{one.task.pk}:{one.task.attempts}:{one.task.grant_no}",
         task=one.task,
         payer=f"drain:{drain}",
-        data={"attempt": one.task.attempts, "grant_no": one.task.grant_no, "cause": one.settlement.cause},
+        data={
+            "attempt": one.task.attempts,
+            "grant_no": one.task.grant_no,
+            "lease_ms": one.lease_ms,
+            "cause": one.settlement.cause,
+        },
     )
 
 

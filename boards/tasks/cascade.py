@@ -31,10 +31,14 @@ def cascade(debt: Debt) -> bool:
         .order_by("dependent")
         .values_list("dependent", flat=True)[:PER_TRANSACTION]
     )
-    locked = rows.lock([cause.pk, *keys])
+    # With what depends on them, as their own endings lock it: a second statement could lock against the order.
+    beneath = TaskDep.objects.filter(dependency__in=keys).values_list("dependent", flat=True)
+    locked = rows.lock([cause.pk, *keys, *beneath])
     cause = locked[cause.pk]
     if not _still_ended_by(cause, debt):
         return True
+    # Again under the locks: somebody may have let a dependent go meanwhile.
+    waiting = set(TaskDep.objects.filter(dependency=cause.pk, dependent__in=keys).values_list("dependent", flat=True))
     marks = {"orchestra:cascade_from": cause.public_id}
     chain = service("sweeper", cause.board.space_id)
     settle_many(
@@ -50,7 +54,7 @@ def cascade(debt: Debt) -> bool:
                 metadata=marks,
             )
             for key in keys
-            if key in locked and locked[key].status in {Status.PENDING, Status.HELD}
+            if key in waiting and locked[key].status in {Status.PENDING, Status.HELD}
         ]
     )
     return len(keys) < PER_TRANSACTION
@@ -67,12 +71,12 @@ def _still_ended_by(cause: Task, debt: Debt) -> bool:
 
 @pays("children_cancel")
 def children_cancel(debt: Debt) -> bool:
-    """Cancel the tasks that the ended task had filed and that are still open."""
+    """Cancel what the ended task had filed until then and is still open; what it files after a retry is its own."""
     parent = debt.task
     if parent is None:
         return True
     keys = list(
-        Task.objects.filter(filed_by_task=parent.pk)
+        Task.objects.filter(filed_by_task=parent.pk, created_at__lte=debt.created_at)
         .exclude(status__in=sorted(TERMINAL))
         .order_by("pk")
         .values_list("pk", flat=True)[:PER_TRANSACTION]

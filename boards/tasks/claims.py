@@ -23,6 +23,7 @@ from boards.event_log import Entry, record_all
 from boards.locks import Rank, engine_transaction, taking
 from boards.models import Attempt, Board, RosterEntry, Task
 from boards.states import Status, Verb
+from boards.stored_text import clean_json_text
 from boards.tasks import aftermath, decisions, plain_rows, rows
 from boards.tasks.decisions import DEFAULT_MAX_ABANDONMENTS, Options
 from boards.tasks.endings import Settlement, settle_many
@@ -70,8 +71,8 @@ def claim(
     ValueError for a span out of range. Rows whose allowance of lost workers is spent are settled first and use up
     nothing.
     """
-    if lease_ms is not None and not SMALLEST_LEASE_MS <= lease_ms <= LARGEST_LEASE_MS:
-        raise ValueError(f"A lease lasts {SMALLEST_LEASE_MS} to {LARGEST_LEASE_MS} ms, not {lease_ms}.")
+    if lease_ms is not None and not (isinstance(lease_ms, int) and SMALLEST_LEASE_MS <= lease_ms <= LARGEST_LEASE_MS):
+        raise ValueError(f"A lease lasts {SMALLEST_LEASE_MS} to {LARGEST_LEASE_MS} ms, in whole ones, not {lease_ms}.")
     if not wanted or limit < 1:
         return []
     boards = _look_at({want.board_id for want in wanted})
@@ -367,25 +368,30 @@ def abandon_spent(*, boards: Sequence[int] | None = None, limit: int = 50) -> in
 def renew_leases(tickets: Sequence[Ticket]) -> dict[int, datetime | None]:
     """Move each lease by its committed span, in one statement; None where the ticket no longer owns its row.
 
-    Publishes no change and takes no part in `revision`.
+    Publishes no change and takes no part in `revision`. Rows are locked in their order, as everywhere.
     """
     if not tickets:
         return {}
+    keys = [t.task_key for t in tickets]
     with connection.cursor() as cursor:
         cursor.execute(
-            """update boards_task t
+            """with locked as (
+                   select pk from boards_task where pk = any(%s) order by pk for no key update
+               )
+               update boards_task t
                   set lease_until = statement_timestamp() + make_interval(secs => t.lease_duration_ms / 1000.0)
-                 from unnest(%s::bigint[], %s::bigint[], %s::int[], %s::uuid[]) as k(pk, grant_no, attempt, incarnation)
-                where t.pk = any(%s) and t.pk = k.pk and t.grant_no = k.grant_no and t.attempts = k.attempt
+                 from locked, unnest(%s::bigint[], %s::bigint[], %s::int[], %s::uuid[])
+                        as k(pk, grant_no, attempt, incarnation)
+                where t.pk = locked.pk and t.pk = k.pk and t.grant_no = k.grant_no and t.attempts = k.attempt
                   and t.incarnation_id = k.incarnation and t.status = 'in_progress'
                   and t.lease_until > statement_timestamp()
             returning t.pk, t.lease_until""",
             [
-                [t.task_key for t in tickets],
+                keys,
+                keys,
                 [t.grant_no for t in tickets],
                 [t.attempt for t in tickets],
                 [t.incarnation_id for t in tickets],
-                [t.task_key for t in tickets],
             ],
         )
         renewed = dict(cursor.fetchall())
@@ -462,7 +468,7 @@ def _write_links(links: Sequence[RunLink]) -> set[int]:
                 [ticket.grant_no for ticket in tickets],
                 [ticket.attempt for ticket in tickets],
                 [ticket.incarnation_id for ticket in tickets],
-                [json.dumps(_run(link)) for link in links],
+                [clean_json_text(_run(link)) for link in links],
             ],
         )
         return {row[0] for row in cursor.fetchall()}
@@ -470,10 +476,10 @@ def _write_links(links: Sequence[RunLink]) -> set[int]:
 
 def _refuse_link(ticket: Ticket) -> TaskWriteOutcome:
     task = Task.objects.filter(pk=ticket.task_key).annotate(db_now=Now()).first()
-    if task is None or not decisions.names_row(ticket, task):
-        return TaskWriteOutcome(Recorded.DECLINED, task.status if task else "", Reason.NOT_MY_TASK)
-    if not decisions.owns_row(ticket, task, task.db_now):
-        return TaskWriteOutcome(Recorded.DECLINED, task.status, Reason.LOST_CLAIM)
+    if task is None:
+        return TaskWriteOutcome(Recorded.DECLINED, "", Reason.NOT_MY_TASK)
+    if refusal := decisions.lost(ticket, task, task.db_now):
+        return refusal
     return TaskWriteOutcome(Recorded.DECLINED, task.status, Reason.DISALLOWED, "This run was started already.")
 
 
@@ -498,6 +504,8 @@ def _note_sessions(links: Sequence[RunLink]) -> None:
 def claim_for_person(chain: Chain, task: Task | int) -> Claimed:
     """Start a task that is assigned to the person; their claim carries no lease, and the server keeps the ticket."""
     row, now = rows.lock_one(task)
+    if row.board.space_id != chain.space_id:
+        raise errors.TaskNotFound
     policy.require(chain, "tasks.claim", row.board.space_id)
     entry = row.board.roster.filter(name=row.assignee, kind=RosterEntry.Kind.PERSON, user=chain.user_id).first()
     if entry is None:
@@ -536,6 +544,8 @@ def claim_for_person(chain: Chain, task: Task | int) -> Claimed:
 def person_ticket(chain: Chain, task: Task) -> Ticket | None:
     """The ticket that the server keeps for the person who works the task; None for anybody else."""
     if task.status != Status.IN_PROGRESS or (task.claimed_by or {}).get("user") != chain.user_id or not chain.user_id:
+        return None
+    if task.board.space_id != chain.space_id or not policy.allowed(chain, "tasks.complete"):
         return None
     attempt_key = Attempt.objects.filter(task=task, ended_at__isnull=True).values_list("pk", flat=True).first()
     return mint(task, attempt_key) if attempt_key else None

@@ -10,11 +10,12 @@ import hashlib
 import json
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence, Set
 from datetime import datetime
 from typing import Any, Final
 
 from boards.errors import InvalidInput
+from boards.states import HoldKind
 from boards.stored_text import clean_json_text, clean_text
 
 MAX_GOAL: Final = 200_000
@@ -24,6 +25,10 @@ MAX_OUTPUT: Final = 1_048_576
 MAX_LINE: Final = 65_536
 MAX_TITLE: Final = 200
 MAX_LABELS: Final = 50
+MAX_REASON: Final = 10_000
+MAX_KEY: Final = 200
+MAX_CHOICE: Final = 100
+CONFIRM_CHOICES: Final = (("yes", "Yes"), ("no", "No"))
 RESERVED_PREFIXES: Final = ("orchestra:", "notice_undeliverable:")
 
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._~-]{0,199}")
@@ -53,9 +58,22 @@ def report_json(value: Any) -> Any:
         text = clean_json_text(value)
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidInput(f"output must be plain JSON: {error}.", field="output") from None
-    if len(text) > MAX_OUTPUT:
-        return {"text": text[:MAX_OUTPUT] + "…", "note": "Cut at 1 MiB.", "cut": True}
-    return json.loads(text)
+    cut = _cut(text, MAX_OUTPUT)
+    return json.loads(text) if cut is None else {"text": cut, "note": "Cut at 1 MiB.", "cut": True}
+
+
+def report_data(value: Any) -> str:
+    """The data beside a transcript line, as JSON text; over the limit of a line cut to a text that says so."""
+    text = clean_json_text(value)
+    cut = _cut(text, MAX_LINE)
+    return text if cut is None else clean_json_text({"text": cut, "note": "Cut at 64 KiB.", "cut": True})
+
+
+def _cut(text: str, limit: int) -> str | None:
+    """The text cut to `limit` bytes, or None where it is no longer than that."""
+    if 4 * len(text) <= limit or len(text.encode()) <= limit:
+        return None
+    return text.encode()[:limit].decode(errors="ignore") + "…"
 
 
 def report_line(value: str) -> str:
@@ -105,6 +123,13 @@ def checked_id(value: object) -> str:
     return value
 
 
+def checked_ids(value: object, field: str) -> list[str]:
+    """A list of ids, each once."""
+    if isinstance(value, str) or not isinstance(value, Sequence | Set):
+        raise InvalidInput(f"{field} must be a list of task ids.", field=field)
+    return list(dict.fromkeys(checked_id(each) for each in value))
+
+
 def checked_labels(value: object) -> list[str]:
     if isinstance(value, str) or not isinstance(value, Sequence) or len(value) > MAX_LABELS:
         raise InvalidInput(f"labels must be a list of at most {MAX_LABELS} texts.", field="labels")
@@ -136,3 +161,32 @@ def checked_moment(value: object, field: str) -> datetime | None:
     if value is None or (isinstance(value, datetime) and value.tzinfo is not None):
         return value
     raise InvalidInput(f"{field} must be a time with its offset.", field=field)
+
+
+def checked_options(kind: str, value: object, field: str = "options") -> list[dict[str, Any]]:
+    """What a question offers to choose from: each option has a value of its own. Other kinds bring none."""
+    options = clean_json(list(value) if isinstance(value, tuple) else value, field)
+    if not isinstance(options, list) or not all(isinstance(option, dict) for option in options):
+        raise InvalidInput("options must be a list of objects with value, label and description.", field=field)
+    if options and kind != HoldKind.QUESTION:
+        raise InvalidInput("Only a question brings options of its own.", field=field)
+    if options and not 2 <= len(options) <= 6:
+        raise InvalidInput("A question offers 2 to 6 options, or none.", field=field)
+    values = [option.get("value") for option in options]
+    for each in values:
+        if not isinstance(each, str) or is_blank(each) or len(each) > MAX_CHOICE:
+            raise InvalidInput(f"Each option needs a value: 1 to {MAX_CHOICE} characters.", field=field)
+    if len(set(values)) != len(values):
+        raise InvalidInput("Two options have the same value.", field=field)
+    return options
+
+
+def checked_default(kind: str, options: Sequence[Mapping[str, Any]], value: object, field: str = "default") -> str:
+    """The answer that stands if nobody gives one, which only the author of a question or confirm may name."""
+    default = checked_text(value, field, MAX_CHOICE)
+    if default and kind not in {HoldKind.QUESTION, HoldKind.CONFIRM}:
+        raise InvalidInput("Only a question or a confirm has a default; silence is never a yes.", field=field)
+    choices = [choice for choice, _ in CONFIRM_CHOICES] if kind == HoldKind.CONFIRM else [o["value"] for o in options]
+    if default and choices and default not in choices:
+        raise InvalidInput(f"The default must be one of: {', '.join(choices)}.", field=field)
+    return default

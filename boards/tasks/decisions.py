@@ -63,6 +63,17 @@ def owns_row(ticket: Ticket, task: Task, now: datetime) -> bool:
     )
 
 
+def lost(ticket: Ticket, task: Task, now: datetime) -> TaskWriteOutcome | None:
+    """Why a ticket no longer writes to this row, in the order of the reasons; None where it does."""
+    if task.status in TERMINAL:
+        return _declined(task, Reason.TERMINAL, f"The task is {Status(task.status).label} already.")
+    if not names_row(ticket, task):
+        return _declined(task, Reason.NOT_MY_TASK, "This claim is for another task.")
+    if not owns_row(ticket, task, now):
+        return _declined(task, Reason.LOST_CLAIM, "The claim has moved on, or its lease ran out.")
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class Options:
     """What softens a write: `claim` fences it, `if_allowed` declines where it would raise, `advisory` never raises."""

@@ -6,7 +6,7 @@ not edited. The table drives the form on the page and the error's text.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, Literal
 
 from boards import errors, policy
@@ -73,28 +73,29 @@ def update_task(chain: Chain, task: Task | int, **fields: Any) -> TaskWriteOutco
         raise errors.NothingToUpdate
     if unknown := sorted(set(fields) - set(TASK_FIELD_RULES)):
         raise errors.InvalidInput(f"{unknown[0]} cannot be edited.", field=unknown[0])
-    deps = fields.pop("deps", None)
+    names = list(fields)
+    deps = cleaning.checked_ids(fields.pop("deps"), "deps") if "deps" in fields else None
     changes = {name: _CHECKS[name](value) for name, value in fields.items()}
-    if deps is not None:
-        board_id = Task.objects.filter(pk=_key(task)).values_list("board_id", flat=True).first()
-        if board_id is not None:
-            lock_board(board_id)
-    names = [*changes, *(["deps"] if deps is not None else [])]
-    dependencies = _lock_with_dependencies(task, deps) if deps is not None else None
+    dependencies = None if deps is None else _lock_with_dependencies(chain, task, deps)
     row, _ = rows.lock_one(task)
     _require(chain, row, "tasks.edit")
     _refuse_locked(row, names)
-    _check_names(row.board, changes, row)
+    check_names(row.board, changes, row)
     if dependencies is not None:
         changes |= _replace_deps(row, dependencies)
     if "metadata" in changes:
-        merged = {**row.metadata, **changes["metadata"]}
-        changes["metadata"] = {name: value for name, value in merged.items() if value is not None}
+        changes["metadata"] = _merged(row, changes["metadata"])
     if "goal" in changes:
         changes["goal_hash"] = cleaning.goal_hash(changes["goal"])
     if all(getattr(row, name) == value for name, value in changes.items()) and dependencies is None:
         return TaskWriteOutcome(Recorded.UNCHANGED, row.status)
     return _write(chain, row, changes, "task.edited", {"fields": names})
+
+
+def _merged(row: Task, patch: Mapping[str, Any]) -> dict[str, Any]:
+    """The metadata after a patch, which must not take it over the limit either; None removes a key."""
+    kept = {name: value for name, value in {**row.metadata, **patch}.items() if value is not None}
+    return cleaning.checked_object(kept, "metadata")
 
 
 def _refuse_locked(row: Task, names: list[str]) -> None:
@@ -108,7 +109,8 @@ def _refuse_locked(row: Task, names: list[str]) -> None:
         )
 
 
-def _check_names(board: Board, changes: Mapping[str, Any], row: Task) -> None:
+def check_names(board: Board, changes: Mapping[str, Any], row: Task) -> None:
+    """Assignee and checker after an edit: both on the roster, and never the same."""
     assignee, checker = changes.get("assignee", row.assignee), changes.get("checker", row.checker)
     roster = set(board.roster.values_list("name", flat=True))
     if "assignee" in changes and assignee and assignee not in roster:
@@ -119,13 +121,14 @@ def _check_names(board: Board, changes: Mapping[str, Any], row: Task) -> None:
         raise errors.InvalidInput("checker must be somebody other than the assignee.", field="checker")
 
 
-def _lock_with_dependencies(task: Task | int, names: Any) -> list[Task]:
+def _lock_with_dependencies(chain: Chain, task: Task | int, wanted: Sequence[str]) -> list[Task]:
     """The new dependencies, locked together with the row in key order, their status read after the lock."""
-    if isinstance(names, str):
-        raise errors.InvalidInput("deps must be a list of task ids.", field="deps")
-    wanted = [cleaning.checked_id(name) for name in dict.fromkeys(names)]
-    board_id = Task.objects.filter(pk=_key(task)).values_list("board_id", flat=True).first()
-    found = dict(Task.objects.filter(board=board_id, public_id__in=wanted).values_list("public_id", "pk"))
+    seen = Task.objects.select_related("board").filter(pk=_key(task)).first()
+    if seen is None:
+        raise errors.TaskNotFound
+    _require(chain, seen, "tasks.edit")
+    lock_board(seen.board_id)
+    found = dict(Task.objects.filter(board=seen.board, public_id__in=wanted).values_list("public_id", "pk"))
     if missing := [name for name in wanted if name not in found]:
         raise errors.DependencyNotOnBoard(f"The dependency {missing[0]} is not on this board.", id=missing[0])
     locked = rows.lock([_key(task), *found.values()])
@@ -176,7 +179,8 @@ def steer(chain: Chain, task: Task | int, message: str) -> TaskWriteOutcome:
 
 def set_assignee(chain: Chain, task: Task | int, assignee: str) -> TaskWriteOutcome:
     """Re-route a live task; declines on a terminal row, and on a dispatching board while an attempt holds it."""
-    return _field_write(chain, task, "task.assignee_changed", lambda row: {"assignee": assignee}, live_only=True)
+    checked = cleaning.checked_text(assignee, "assignee", 100)
+    return _field_write(chain, task, "task.assignee_changed", lambda row: {"assignee": checked}, live_only=True)
 
 
 def set_priority(chain: Chain, task: Task | int, priority: int) -> TaskWriteOutcome:
@@ -205,11 +209,9 @@ def remove_label(chain: Chain, task: Task | int, label: str) -> TaskWriteOutcome
 def patch_metadata(chain: Chain, task: Task | int, patch: dict[str, Any]) -> TaskWriteOutcome:
     """Merge into the metadata; always recorded, even where it changes nothing. None removes a key."""
     checked = cleaning.checked_metadata(patch)
-
-    def merged(row: Task) -> dict[str, Any]:
-        return {"metadata": {k: v for k, v in {**row.metadata, **checked}.items() if v is not None}}
-
-    return _field_write(chain, task, "task.metadata_changed", merged, always=True)
+    return _field_write(
+        chain, task, "task.metadata_changed", lambda row: {"metadata": _merged(row, checked)}, always=True
+    )
 
 
 @engine_transaction
@@ -230,7 +232,7 @@ def _field_write(
             return TaskWriteOutcome(Recorded.DECLINED, row.status, Reason.IMMUTABLE_ASSIGNEE)
         if row.status in TERMINAL:
             return TaskWriteOutcome(Recorded.DECLINED, row.status, Reason.TERMINAL)
-        _check_names(row.board, changes, row)
+        check_names(row.board, changes, row)
     if not always and all(getattr(row, name) == value for name, value in changes.items()):
         return TaskWriteOutcome(Recorded.UNCHANGED, row.status)
     return _write(chain, row, changes, kind, {})

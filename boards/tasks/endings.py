@@ -7,10 +7,12 @@ one transaction.
 
 from __future__ import annotations
 
+import copy
 import json
 import random
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from boards.actors import Chain
@@ -20,9 +22,8 @@ from boards.lines import from_lines, lines
 from boards.locks import Rank, engine_transaction, taking
 from boards.models import Attempt, Board, Task
 from boards.states import Status, Verb
-from boards.stored_text import clean_text
 from boards.tasks import aftermath, budgets, decisions, plain_rows, rows
-from boards.tasks.cleaning import report_json
+from boards.tasks.cleaning import report_json, report_line
 from boards.tasks.decisions import Options
 from boards.tasks.plain_rows import Statement
 from boards.tasks.types import Reason, Recorded, TaskWriteOutcome
@@ -65,6 +66,7 @@ class Ended:
     was: str
     ending: str  # of the attempt; "" where none was open
     claimed_by: dict[str, Any] | None
+    lease_ms: int | None
     was_suspended: bool
 
 
@@ -74,11 +76,12 @@ def settle_many(settlements: Sequence[Settlement]) -> list[TaskWriteOutcome]:
 
     Raises IllegalTaskTransition (and writes nothing) where one is refused and nothing softens it.
     """
+    settlements = [replace(s, text=report_line(s.text)) if s.text else s for s in settlements]
     budget = _Budget(settlements)
     locked = rows.lock([s.task_key for s in settlements], with_dependents=True)
-    planned = [_plan(s, locked, budget) for s in settlements]
-    budget.give_back_unused()
+    planned = _plan_all(settlements, locked, budget)
     landed = rows.write_many([plan.write for plan in planned if isinstance(plan, _Plan)])
+    budget.give_back_unused(landed)
     outcomes = [_outcome(plan, landed) for plan in planned]
     ended = [plan.ended for plan in planned if isinstance(plan, _Plan) and plan.ended.task.pk in landed]
     completed = [e.task.pk for e in ended if e.task.status == Status.COMPLETED]
@@ -101,24 +104,32 @@ class _Budget:
     """Retries taken before any task row is locked, for failures that look soft; what is not used goes back."""
 
     def __init__(self, settlements: Sequence[Settlement]) -> None:
-        self._granted: dict[int, bool] = {}
-        self._boards: dict[int, tuple[Board, str]] = {}
+        self._free: Counter[tuple[int, str]] = Counter()
+        self._used: dict[int, tuple[int, str]] = {}
+        self._boards: dict[int, Board] = {}
         keys = [s.task_key for s in settlements if s.verb is Verb.FAIL and not s.for_good]
         if not keys:
             return
         for task in Task.objects.filter(pk__in=keys).select_related("board").order_by("board_id", "pk"):
             if decisions.failure_is_soft(task):
-                self._granted[task.pk] = budgets.grant_retry(task.board, task.partition)
-                self._boards[task.pk] = (task.board, task.partition)
+                board = self._boards.setdefault(task.board_id, task.board)
+                self._free[board.pk, task.partition] += budgets.grant_retry(board, task.partition)
 
     def use(self, task: Task) -> bool:
-        """Whether this failure was granted a retry; a row that was not foreseen is refused one."""
-        return self._granted.pop(task.pk, False)
+        """Whether a retry is left for this failure; one that a declined failure does not need serves another."""
+        place = task.board_id, task.partition
+        if self._free[place] < 1:
+            return False
+        self._free[place] -= 1
+        self._used[task.pk] = place
+        return True
 
-    def give_back_unused(self) -> None:
-        for key, granted in self._granted.items():
-            if granted:
-                budgets.take_back_retry(*self._boards[key])
+    def give_back_unused(self, landed: Collection[int]) -> None:
+        """What no write used goes back, and what was used by one that did not land."""
+        self._free.update(place for key, place in self._used.items() if key not in landed)
+        for (board_id, partition), count in self._free.items():
+            for _ in range(count):
+                budgets.take_back_retry(self._boards[board_id], partition)
 
 
 @dataclass(slots=True)
@@ -127,18 +138,56 @@ class _Plan:
     ended: Ended
 
 
+def _plan_all(
+    settlements: Sequence[Settlement], locked: rows.Locked, budget: _Budget
+) -> list[_Plan | TaskWriteOutcome]:
+    plans: dict[int, _Plan] = {}
+    planned = []
+    for settlement in settlements:
+        before = plans.get(settlement.task_key)
+        one = _repeat(before, settlement, locked) if before else _plan(settlement, locked, budget)
+        if isinstance(one, _Plan):
+            plans[settlement.task_key] = one
+        planned.append(one)
+    return planned
+
+
 def _plan(settlement: Settlement, locked: rows.Locked, budget: _Budget) -> _Plan | TaskWriteOutcome:
     """What to write for one settlement, or why nothing is."""
     task = locked.get(settlement.task_key)
-    if task is None:
+    if task is None or task.board.space_id != settlement.chain.space_id:
         raise TaskNotFound
     refusal = decisions.decline(task, settlement.verb, settlement.options, locked.now)
+    refusal = refusal or _still_asking(settlement, task)
     if refusal is not None:
         return refusal
     changes, ending = _changes(settlement, task, budget)
     write = rows.Write(task, changes, settlement.options.claim is not None, settlement.receipt)
     ending = ending if task.status == Status.IN_PROGRESS else ""
-    return _Plan(write, Ended(settlement, task, task.status, ending, task.claimed_by, decisions.suspended(task)))
+    suspended = decisions.suspended(task)
+    return _Plan(
+        write, Ended(settlement, task, task.status, ending, task.claimed_by, task.lease_duration_ms, suspended)
+    )
+
+
+def _repeat(before: _Plan, settlement: Settlement, locked: rows.Locked) -> TaskWriteOutcome:
+    """A second ending of one row in one batch finds the row as the first leaves it, and changes nothing."""
+    after = copy.copy(before.ended.task)
+    after.status, after.lease_until = before.write.changes["status"], None
+    refusal = decisions.decline(after, settlement.verb, replace(settlement.options, advisory=True), locked.now)
+    return refusal or TaskWriteOutcome(Recorded.DECLINED, after.status, Reason.LOST_CLAIM, "It has ended meanwhile.")
+
+
+def _still_asking(settlement: Settlement, task: Task) -> TaskWriteOutcome | None:
+    """A worker that asked and then returned or raised owes no result: that never overwrites the wait (spec: 04, 1.5).
+
+    One that ends its task for good says so, and takes its question back with it.
+    """
+    returned = settlement.verb in {Verb.COMPLETE, Verb.FAIL} and not settlement.for_good
+    if not returned or not task.open_holds:
+        return None
+    sentence = "The task waits on a person; its run has to be suspended until the answer is there."
+    return TaskWriteOutcome(Recorded.DECLINED, task.status, Reason.DISALLOWED, sentence)
 
 
 def _outcome(plan: _Plan | TaskWriteOutcome, landed: set[int]) -> TaskWriteOutcome:
@@ -152,7 +201,7 @@ def _outcome(plan: _Plan | TaskWriteOutcome, landed: set[int]) -> TaskWriteOutco
 
 def _changes(settlement: Settlement, task: Task, budget: _Budget) -> tuple[dict[str, Any], str]:
     """The named fields that this ending writes, and how the open attempt ended."""
-    text = clean_text(settlement.text)
+    text = settlement.text
     match settlement.verb:
         case Verb.COMPLETE:
             return _complete(settlement, task)
@@ -250,7 +299,7 @@ _CLOSE = f"""
 
 def _attempt_error(one: Ended) -> str:
     failed = one.ending == Attempt.Ending.FAILED
-    return one.task.error or (one.task.feedback if failed else "") or clean_text(one.settlement.text)
+    return one.task.error or (one.task.feedback if failed else "") or one.settlement.text
 
 
 def _attempt_output(one: Ended) -> str | None:

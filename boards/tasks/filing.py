@@ -9,8 +9,8 @@ from __future__ import annotations
 import hashlib
 import json
 import uuid
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 from django.db import connection
@@ -48,11 +48,11 @@ def file_task(
     session_id: uuid.UUID | None = None,
     allow_same: bool = False,
     idempotency_key: str = "",
-    **fields: Any,
+    **named: Any,
 ) -> Task:
     """File one task. Raises a Refusal with one of the codes of 01 section 3; nothing is written then."""
     context = Context(visit, filed_by_task, session_id, allow_same, idempotency_key)
-    return _file(chain, board, [filing or Filing(**fields)], context)[0]
+    return _file(chain, board, [filing or _filing(named)], context)[0]
 
 
 def file_tasks(
@@ -76,7 +76,16 @@ def _file(chain: Chain, board: Board, filings: Sequence[Filing], context: Contex
     policy.require(chain, "tasks.file", board.space_id)
     if not 1 <= len(filings) <= MAX_BATCH:
         raise errors.InvalidInput(f"File 1 to {MAX_BATCH:,} tasks at once.")
-    return _write(chain, board, [_checked(filing, board) for filing in filings], context)
+    key = cleaning.checked_text(context.idempotency_key, "idempotency_key", cleaning.MAX_KEY)
+    checked = [_checked(filing, board) for filing in filings]
+    given = [replace(each, checker=filing.checker) for each, filing in zip(checked, filings, strict=True)]
+    return _write(chain, board, checked, replace(context, idempotency_key=key), _digest(board, given))
+
+
+def _filing(named: Mapping[str, Any]) -> Filing:
+    if unknown := sorted(named.keys() - {each.name for each in fields(Filing)}):
+        raise errors.InvalidInput(f"{unknown[0]} cannot be filed.", field=unknown[0])
+    return Filing(**{"goal": "", **named})
 
 
 def _checked(filing: Filing, board: Board) -> Filing:
@@ -95,7 +104,7 @@ def _checked(filing: Filing, board: Board) -> Filing:
         metadata=c.checked_metadata(filing.metadata),
         priority=c.checked_int(filing.priority, "priority", -1_000_000, 1_000_000),
         due_at=c.checked_moment(filing.due_at, "due_at"),
-        deps=[c.checked_id(dep) for dep in dict.fromkeys(filing.deps)],
+        deps=c.checked_ids(filing.deps, "deps"),
         assignee=c.checked_text(filing.assignee, "assignee", 100),
         max_attempts=None
         if filing.max_attempts is None
@@ -108,41 +117,54 @@ def _checked(filing: Filing, board: Board) -> Filing:
 def _checked_hold(hold: HoldFiling) -> HoldFiling:
     if hold.kind not in {HoldKind.QUESTION, HoldKind.CONFIRM}:
         raise errors.InvalidInput("holds of a filing are questions or confirms.", field="holds")
-    options = list(hold.options)
-    if hold.kind == HoldKind.QUESTION and options and not 2 <= len(options) <= 6:
-        raise errors.InvalidInput("a question offers 2 to 6 options, or none.", field="holds")
-    return replace(hold, prompt=cleaning.required_text(hold.prompt, "holds", 10_000), options=options)
+    options = cleaning.checked_options(hold.kind, hold.options, "holds")
+    return replace(
+        hold,
+        prompt=cleaning.required_text(hold.prompt, "holds", 10_000),
+        title=cleaning.checked_title(hold.title),
+        context=cleaning.checked_text(hold.context, "holds"),
+        options=options,
+        due_at=cleaning.checked_moment(hold.due_at, "holds"),
+        default=cleaning.checked_default(hold.kind, options, hold.default, "holds"),
+    )
 
 
 @engine_transaction
-def _write(chain: Chain, board: Board, filings: Sequence[Filing], context: Context) -> list[Task]:
-    stored = _idempotency_row(chain, board, filings, context)
+def _write(chain: Chain, board: Board, filings: Sequence[Filing], context: Context, digest: str) -> list[Task]:
+    stored = _idempotency_row(chain, context, digest)
     if stored is not None and stored.result is not None:
         return _stored_result(board, stored)
-    _check_parent(context)
+    _check_parent(chain, context)
     hashes = [cleaning.goal_hash(filing.goal) for filing in filings]
     first = _reserve(board, filings, hashes, look_for_twins=not context.allow_same and context.visit is None)
     _check_enqueued(board, filings, first)
     names = _names(board, filings, first)
-    dependencies = _lock_dependencies(board, dict(zip(names, filings, strict=True)))
+    dependencies = _lock_dependencies(board, dict(zip(names, filings, strict=True)), context.filed_by_task)
     tasks = _insert(chain, board, filings, _Plan(names, hashes, dependencies), context)
     if stored is not None:
         IdempotencyKey.objects.filter(pk=stored.pk).update(result=[task.public_id for task in tasks])
     return tasks
 
 
-def _idempotency_row(chain: Chain, board: Board, filings: Sequence[Filing], context: Context) -> IdempotencyKey | None:
+def _digest(board: Board, given: Sequence[Filing]) -> str:
+    """What tells one body from another: what was given, without what the board adds to it."""
+    body = json.dumps([board.pk, [asdict(filing) for filing in given]], default=str, sort_keys=True)
+    return hashlib.sha256(body.encode()).hexdigest()
+
+
+def _caller(chain: Chain) -> str:
+    """Whose key it is: an agent's name says nothing across spaces, nor whom it acts for."""
+    name = "/".join([f"space:{chain.space_id}", *(f"{hop.kind}:{hop.id}" for hop in chain.hops)])
+    return name if len(name) <= 200 else hashlib.sha256(name.encode()).hexdigest()
+
+
+def _idempotency_row(chain: Chain, context: Context, digest: str) -> IdempotencyKey | None:
     """The row of this key, inserted first so that a twin waits; refused where it was used for another body."""
     if not context.idempotency_key:
         return None
     taking(Rank.IDEMPOTENCY)
-    body = json.dumps([board.pk, [asdict(filing) for filing in filings]], default=str, sort_keys=True)
-    digest = hashlib.sha256(body.encode()).hexdigest()
     row, made = IdempotencyKey.objects.get_or_create(
-        caller=f"{chain.hops[0].kind}:{chain.hops[0].id}",
-        verb="file",
-        key=context.idempotency_key[:200],
-        defaults={"body_hash": digest},
+        caller=_caller(chain), verb="file", key=context.idempotency_key, defaults={"body_hash": digest}
     )
     if not made and row.body_hash != digest:
         raise errors.KeyReused
@@ -152,12 +174,19 @@ def _idempotency_row(chain: Chain, board: Board, filings: Sequence[Filing], cont
 def _stored_result(board: Board, row: IdempotencyKey) -> list[Task]:
     names: list[str] = row.result or []
     found = {t.public_id: t for t in Task.objects.filter(board=board, partition="", public_id__in=names)}
-    return [found[name] for name in names if name in found]
+    if not found.keys() >= set(names):
+        raise errors.TaskNotFound
+    return [found[name] for name in names]
 
 
-def _check_parent(context: Context) -> None:
-    parent = context.filed_by_task
-    if parent is not None and Task.objects.filter(pk=parent.pk, status=Status.CANCELLED).exists():
+def _check_parent(chain: Chain, context: Context) -> None:
+    """Early, so that it costs no lock; `_lock_dependencies` looks again at the locked row."""
+    if context.filed_by_task is None:
+        return
+    parent = Task.objects.filter(pk=context.filed_by_task.pk, board__space=chain.space_id).first()
+    if parent is None:
+        raise errors.TaskNotFound
+    if parent.status == Status.CANCELLED:
         raise errors.ParentCancelled
 
 
@@ -198,7 +227,7 @@ _LOCK_GOALS = """
       from (select hashtext(g) as goal from unnest(%s::text[]) as g order by 1) as in_order"""
 _TWINS = f"""
     select goal_hash, assignee, pk from boards_task
-     where board_id = %s and goal_hash = any(%s)
+     where board_id = %s and goal_hash = any(%s) and visit_id is null
        and not (status in ({", ".join(f"'{status}'" for status in sorted(TERMINAL))}))"""
 
 
@@ -260,13 +289,16 @@ def _another(name: str) -> str:
     return f"{name}-{uuid.uuid4().hex[:6]}"
 
 
-def _lock_dependencies(board: Board, ours: Mapping[str, Filing]) -> dict[str, Task]:
-    """Dependencies on the board, locked FOR SHARE in key order, their status read after the lock."""
-    if not any(filing.deps for filing in ours.values()):
+def _lock_dependencies(board: Board, ours: Mapping[str, Filing], parent: Task | None) -> dict[str, Task]:
+    """Dependencies on the board and the task that files, locked FOR SHARE in key order, their status read after it.
+
+    The parent among them: a cancel with all that it filed either finds the new tasks or refuses them.
+    """
+    if parent is None and not any(filing.deps for filing in ours.values()):
         return {}
     _refuse_loops(ours)
     names = sorted({dep for filing in ours.values() for dep in filing.deps if dep not in ours})
-    if not names:
+    if not names and parent is None:
         return {}
     taking(Rank.TASK)
     found = dict(Task.objects.filter(board=board, partition="", public_id__in=names).values_list("public_id", "pk"))
@@ -275,8 +307,10 @@ def _lock_dependencies(board: Board, ours: Mapping[str, Filing]) -> dict[str, Ta
     with connection.cursor() as cursor:
         cursor.execute(
             "select 1 from boards_task where pk = any(%s) order by pk for share",
-            [sorted_keys(found.values())],
+            [sorted_keys([*found.values(), *([parent.pk] if parent else [])])],
         )
+    if parent is not None and Task.objects.filter(pk=parent.pk, status=Status.CANCELLED).exists():
+        raise errors.ParentCancelled
     locked = {task.public_id: task for task in Task.objects.filter(pk__in=found.values())}
     for name, task in locked.items():
         if task.status in {Status.ERRORED, Status.CANCELLED}:
@@ -291,19 +325,19 @@ def _lock_dependencies(board: Board, ours: Mapping[str, Filing]) -> dict[str, Ta
 def _refuse_loops(filings: Mapping[str, Filing]) -> None:
     """Loops inside the batch; the filing of one task cannot close one, since nothing depends on it yet."""
     done: set[str] = set()
-
-    def walk(name: str, path: tuple[str, ...]) -> None:
-        if name in path:
-            loop = " → ".join([*path[path.index(name) :], name])
-            raise errors.DependencyLoop(f"These dependencies form a loop: {loop}.")
-        if name in done or name not in filings:
-            return
-        for dep in filings[name].deps:
-            walk(dep, (*path, name))
-        done.add(name)
-
-    for name in filings:
-        walk(name, ())
+    for first in filings:
+        path: dict[str, Iterator[str]] = {} if first in done else {first: iter(filings[first].deps)}
+        while path:  # no recursion: a batch may be one chain, longer than Python goes
+            name = next(reversed(path))
+            dep = next(path[name], None)
+            if dep is None:
+                path.pop(name)
+                done.add(name)
+            elif dep in path:
+                loop = [*path, dep]
+                raise errors.DependencyLoop(f"These dependencies form a loop: {' → '.join(loop[loop.index(dep) :])}.")
+            elif dep in filings and dep not in done:
+                path[dep] = iter(filings[dep].deps)
 
 
 @dataclass(frozen=True, slots=True)
@@ -406,9 +440,9 @@ def _hold_row(chain: Chain, task: Task, hold: HoldFiling, position: int, session
         kind=hold.kind,
         dedup_key=f"filing:{position}",
         prompt=hold.prompt,
-        title=cleaning.checked_title(hold.title),
-        context=cleaning.checked_text(hold.context, "holds"),
-        options=cleaning.clean_json(list(hold.options), "holds"),
+        title=hold.title,
+        context=hold.context,
+        options=list(hold.options),
         due_at=hold.due_at,
         default=hold.default,
         asker=chain.name,
@@ -418,10 +452,9 @@ def _hold_row(chain: Chain, task: Task, hold: HoldFiling, position: int, session
 
 def _service_session(chain: Chain) -> Session:
     """The session that one of our own services files from in a space."""
-    session, _ = Session.objects.get_or_create(
-        space_id=chain.space_id, kind=Session.Kind.SERVICE, label=chain.acting.name, user=None
-    )
-    return session
+    named = {"space_id": chain.space_id, "kind": Session.Kind.SERVICE, "label": chain.acting.name, "user": None}
+    # The oldest: two first filings at the same moment may have made one each, and no constraint says which counts.
+    return Session.objects.filter(**named).order_by("created_at", "pk").first() or Session.objects.create(**named)
 
 
 def _hold_opened(chain: Chain, hold: Hold, run_id: int | None) -> Entry:

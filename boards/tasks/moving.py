@@ -12,8 +12,9 @@ from boards.event_log import Entry, record
 from boards.locks import engine_transaction, lock_board
 from boards.models import Board, Task, TaskDep
 from boards.states import Status, Verb
-from boards.tasks import aftermath, budgets, decisions, rows
+from boards.tasks import aftermath, budgets, cleaning, decisions, rows
 from boards.tasks.decisions import Options
+from boards.tasks.edits import check_names
 from boards.tasks.types import Reason, Recorded, TaskWriteOutcome
 
 MAX_RETRIED = 500
@@ -38,9 +39,8 @@ def release(chain: Chain, task: Task | int, assignee: str | None = None) -> Task
     _require(chain, row, "tasks.release")
     changes: dict[str, Any] = {"status": Status.PENDING}
     if assignee is not None:
-        if assignee and not row.board.roster.filter(name=assignee).exists():
-            raise errors.UnknownAssignee(f"“{assignee}” is not on the roster of {row.board.name}.")
-        changes["assignee"] = assignee
+        changes["assignee"] = cleaning.checked_text(assignee, "assignee", 100)
+        check_names(row.board, changes, row)
     return _move(chain, row, Verb.RELEASE, changes, "task.released", now)
 
 
@@ -93,9 +93,9 @@ def _retry(chain: Chain, task: Task | int) -> TaskWriteOutcome:
     row, _ = rows.lock_one(seen)
     late = _no_retry(row)
     if late is not None:
-        budgets.take_back_retry(row.board, row.partition)
+        budgets.take_back_retry(seen.board, seen.partition)
         return late
-    was = row.status
+    was, asked = row.status, aftermath.unasked(row).count()
     ledger = row.retry_ledger or {"granted": 0, "denied_by_budget": False}
     changes = {
         "status": Status.PENDING,
@@ -106,13 +106,21 @@ def _retry(chain: Chain, task: Task | int) -> TaskWriteOutcome:
         "not_before": None,
         "max_attempts": decisions.tries_after_retry(row),
         "retry_ledger": {"granted": ledger["granted"] + 1, "denied_by_budget": False},
-        "metadata": {k: v for k, v in row.metadata.items() if not k.startswith("orchestra:cascade")},
+        "metadata": _unmarked(row),
+        "open_holds": row.open_holds + asked,
     }
     if not rows.write(row, changes):
-        budgets.take_back_retry(row.board, row.partition)
+        budgets.take_back_retry(seen.board, seen.partition)
         return _declined(row, Reason.DISALLOWED, "The task changed meanwhile.")
+    if asked:
+        aftermath.ask_again(chain, row)
     _record(chain, row, "task.retried", was)
     return TaskWriteOutcome(Recorded.RECORDED, row.status)
+
+
+def _unmarked(row: Task) -> dict[str, Any]:
+    """The metadata without what a cascade marked it with."""
+    return {k: v for k, v in row.metadata.items() if not k.startswith("orchestra:cascade")}
 
 
 def _no_retry(row: Task) -> TaskWriteOutcome | None:
@@ -163,21 +171,31 @@ def start_anyway(chain: Chain, task: Task | int) -> TaskWriteOutcome:
             row.public_id, row.status, Status.PENDING, "Only a task that never ran can start anyway."
         )
     ended = TaskDep.objects.filter(dependent=row.pk, dependency__status__in=[Status.ERRORED, Status.CANCELLED])
-    names = list(ended.values_list("dependency__public_id", flat=True))
-    removed, _ = ended.delete()
-    was = row.status
+    edges = dict(ended.values_list("pk", "dependency__public_id"))
+    if not edges:
+        raise errors.IllegalTaskTransition(
+            row.public_id, row.status, Status.PENDING, "No dependency of it has ended without completing."
+        )
+    removed, _ = TaskDep.objects.filter(pk__in=edges).delete()
+    was, asked = row.status, 0
     changes: dict[str, Any] = {"unmet_deps": row.unmet_deps - removed}
     if was == Status.CANCELLED:
+        asked = aftermath.unasked(row).count()
         changes |= {"status": Status.PENDING, "completed_at": None, "error": "", "cancelled_via": ""}
+        changes |= {"metadata": _unmarked(row), "open_holds": row.open_holds + asked}
     if not rows.write(row, changes):
         raise errors.IllegalTaskTransition(row.public_id, was, Status.PENDING)
-    _record(chain, row, "task.edited", was, {"start_anyway_without": names})
+    if asked:
+        aftermath.ask_again(chain, row)
+    _record(chain, row, "task.edited", was, {"start_anyway_without": list(edges.values())})
     return TaskWriteOutcome(Recorded.RECORDED, row.status)
 
 
 @engine_transaction
 def set_paused(chain: Chain, board: Board, paused: bool) -> None:
     """Pause or resume a board: a paused one hands out nothing, running work goes on."""
+    if board.space_id != chain.space_id:
+        raise errors.BoardNotFound
     policy.require(chain, "boards.pause", board.space_id)
     if Board.objects.filter(pk=board.pk, paused=not paused).update(paused=paused):
         record(Entry("board.paused" if paused else "board.resumed", chain, board_id=board.pk))

@@ -11,15 +11,15 @@ from django.db import connection
 
 from boards import live_notices
 from boards.actors import Chain
+from boards.errors import InvalidInput, TaskNotFound
 from boards.event_log import Entry, record
 from boards.lines import from_lines
 from boards.lines import lines as as_param
-from boards.locks import engine_transaction
+from boards.locks import Rank, engine_transaction, taking
 from boards.models import Attempt, Task, TranscriptItem
-from boards.states import TERMINAL
-from boards.stored_text import clean_json_text, clean_text
+from boards.stored_text import clean_text
 from boards.tasks import aftermath, decisions, rows
-from boards.tasks.cleaning import report_json, report_line
+from boards.tasks.cleaning import MAX_KEY, report_data, report_json, report_line
 from boards.tasks.types import Reason, Recorded, TaskWriteOutcome, Ticket
 
 _NOTHING = object()
@@ -31,11 +31,10 @@ def report_progress(
 ) -> TaskWriteOutcome:
     """Store the latest note and checkpoint of the running attempt, under its ticket."""
     row, now = rows.lock_one(task)
-    if not decisions.names_row(claim, row):
-        return TaskWriteOutcome(Recorded.DECLINED, row.status, Reason.NOT_MY_TASK)
-    if not decisions.owns_row(claim, row, now):
-        reason = Reason.LOST_CLAIM if row.status not in TERMINAL else Reason.TERMINAL
-        return TaskWriteOutcome(Recorded.DECLINED, row.status, reason)
+    if row.board.space_id != chain.space_id:
+        raise TaskNotFound
+    if refusal := decisions.lost(claim, row, now):
+        return refusal
     changes: dict[str, Any] = {}
     if note is not None:
         changes["status_note"] = report_line(note)
@@ -119,14 +118,19 @@ _INSERT_LINES = f"""
 
 
 def _line_values(line: Line) -> tuple[Any, ...]:
-    data = None if line.data is None else clean_json_text(line.data)
+    data = None if line.data is None else report_data(line.data)
     who, text = clean_text(line.who), report_line(line.text)
     session = None if line.session_id is None else str(line.session_id)
     return session, line.task_key, line.attempt, str(line.kind), who, text, data
 
 
 def record_step(claim: Ticket, name: str, result: Any) -> Any:
-    """Store the result of `task.step(name)` on the attempt, the first time only; answers what is stored."""
+    """Store the result of `task.step(name)` on the attempt, the first time only; answers what is stored.
+
+    Raises InvalidInput for a name that could not be found again: a step would be done twice.
+    """
+    if not 1 <= len(name) <= MAX_KEY or clean_text(name) != name:
+        raise InvalidInput(f"step: the name of a step has 1 to {MAX_KEY} characters, all of them storable.")
     return _record_step(claim, name, report_json(result))
 
 
@@ -135,6 +139,7 @@ def _record_step(claim: Ticket, name: str, result: Any) -> Any:
     row, now = rows.lock_one(claim.task_key)
     if not decisions.owns_row(claim, row, now):
         raise LostClaim
+    taking(Rank.ATTEMPT)
     attempt = Attempt.objects.select_for_update(no_key=True).get(pk=claim.attempt_key)
     if name not in attempt.steps:
         Attempt.objects.filter(pk=attempt.pk, ended_at__isnull=True).update(steps={**attempt.steps, name: result})

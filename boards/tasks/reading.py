@@ -6,11 +6,14 @@ from typing import Any
 
 from boards.errors import TaskNotFound
 from boards.models import Board, Task, TaskDep
+from boards.stored_text import clean_text
 
 
 def get_task(board: Board, public_id: str) -> Task:
     """The task of that id on the board; TaskNotFound for anything that is not there."""
-    task = Task.objects.select_related("board").filter(board=board, partition="", public_id=public_id).first()
+    # No id holds what the cleaning puts in, and the database takes nothing else.
+    named = Task.objects.filter(board=board, partition="", public_id=clean_text(public_id))
+    task = named.select_related("board").first()
     if task is None:
         raise TaskNotFound
     return task
@@ -20,11 +23,11 @@ def list_tasks(board: Board, *, status: str = "", assignee: str = "", label: str
     """Tasks of a board in claim order, narrowed where a filter is given."""
     tasks = Task.objects.filter(board=board).order_by("created_at", "pk")
     if status:
-        tasks = tasks.filter(status=status)
+        tasks = tasks.filter(status=clean_text(status))
     if assignee:
-        tasks = tasks.filter(assignee=assignee)
+        tasks = tasks.filter(assignee=clean_text(assignee))
     if label:
-        tasks = tasks.filter(labels__contains=[label])
+        tasks = tasks.filter(labels__contains=[clean_text(label)])
     return list(tasks[:limit])
 
 

@@ -11,9 +11,11 @@ from typing import Any
 from boards import errors, policy
 from boards.actors import Chain
 from boards.debts import owing
+from boards.locks import engine_transaction
 from boards.models import Attempt, Task
 from boards.states import Status, Verb
-from boards.tasks.cleaning import required_text
+from boards.tasks import rows
+from boards.tasks.cleaning import MAX_REASON, checked_text, required_text
 from boards.tasks.decisions import Options
 from boards.tasks.endings import Settlement, settle
 from boards.tasks.types import TaskWriteOutcome, Ticket
@@ -71,13 +73,14 @@ def cancel(
 ) -> TaskWriteOutcome:
     """Cancel what has not ended. The write comes first; a worker that still runs is stopped as a debt."""
     row = _visible(chain, task, "tasks.cancel")
+    words = checked_text(reason, "reason", MAX_REASON)
     return settle(
         Settlement(
             Verb.CANCEL,
             chain,
             row.pk,
             Options(advisory=True),
-            text=reason,
+            text=words,
             via=via,
             cause=cause,
             cancel_filed=cancel_filed,
@@ -91,7 +94,7 @@ def skip(chain: Chain, task: Task | int, reason: str) -> TaskWriteOutcome:
     row = _visible(chain, task, "tasks.skip")
     if chain.acting.kind != "person":
         raise errors.Forbidden("Only a person may skip a task.")
-    return settle(Settlement(Verb.SKIP, chain, row.pk, text=required_text(reason, "reason", 10_000), via="person"))
+    return settle(Settlement(Verb.SKIP, chain, row.pk, text=required_text(reason, "reason", MAX_REASON), via="person"))
 
 
 def reclaim(chain: Chain, task: Task | int) -> TaskWriteOutcome:
@@ -100,12 +103,14 @@ def reclaim(chain: Chain, task: Task | int) -> TaskWriteOutcome:
     return settle(Settlement(Verb.RECLAIM, chain, row.pk, Options(if_allowed=True, if_lapsed=True)))
 
 
+@engine_transaction
 def accept(chain: Chain, task: Task | int) -> TaskWriteOutcome:
     """The checker takes the result; whoever handed it in never may."""
     row = _checkable(chain, task)
     return settle(Settlement(Verb.ACCEPT, chain, row.pk))
 
 
+@engine_transaction
 def send_back(chain: Chain, task: Task | int, words: str) -> TaskWriteOutcome:
     """The checker's words become the feedback of the next attempt."""
     row = _checkable(chain, task)
@@ -131,7 +136,11 @@ def _visible(chain: Chain, task: Task | int, action: str) -> Task:
 
 
 def _checkable(chain: Chain, task: Task | int) -> Task:
-    row = _visible(chain, task, "tasks.check")
+    """The row, locked as its ending locks it: who handed it in must not change between the look and the write."""
+    key = _visible(chain, task, "tasks.check").pk
+    row = rows.lock([key], with_dependents=True).get(key)
+    if row is None:
+        raise errors.TaskNotFound
     if row.status != Status.NEEDS_CHECK:
         return row
     handed_in = row.attempt_rows.filter(ending=Attempt.Ending.HANDED_IN).last()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import secrets
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, Final
@@ -171,7 +172,8 @@ def render_card(view: CardView, *, is_mine: bool = False, oob: bool = False) -> 
     return mark_safe(_TIMES.sub(_told, _rendered(view, _why(view), is_mine, oob, get_language())))  # noqa: S308
 
 
-_MARK: Final = "\x01"
+# Drawn anew by each process: no text of a card can hold it, and stand where a moment is put in.
+_MARK: Final = f"\x01{secrets.token_hex(8)}\x01"
 _TIMES: Final = re.compile(f"{_MARK}(age|due|clock) ([0-9]{{1,12}}){_MARK}")
 
 

@@ -6,6 +6,7 @@ worker says is never enough to read anything else. The browser shows it as text 
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path, PurePosixPath
 from typing import Final
 from urllib.parse import quote
@@ -55,7 +56,8 @@ def published(path: str) -> Path | None:
     if not parts or "\0" in path or PurePosixPath(path).is_absolute() or ".." in parts:
         return None
     for base in (root.parent, root):
-        place = (base / path).resolve()
-        if place.is_relative_to(root) and place.is_file():
-            return place
+        with contextlib.suppress(OSError):  # a name that is too long, a folder that may not be read
+            place = (base / path).resolve()
+            if place.is_relative_to(root) and place.is_file():
+                return place
     return None

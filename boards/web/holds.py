@@ -81,7 +81,7 @@ def _values(seen: AskView, request: MemberRequest) -> dict[str, Any] | None:
         return None
     try:
         if not seen.fields:
-            return read_json(request.POST.get("values", ""))
+            return read_json(request.POST.get("values", ""), seen.hold.schema)
     except ValueError as error:
         raise InvalidInput(str(error), field="values") from error
     filled = read_inputs(seen.hold.schema, request.POST)

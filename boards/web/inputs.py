@@ -13,8 +13,9 @@ from typing import Any, Final
 
 from django.http import QueryDict
 from django.utils.translation import gettext as _
-from jsonschema import Draft202012Validator, ValidationError
+from jsonschema import ValidationError
 
+from boards import schemas
 from boards.errors import Refusal
 from boards.queries.schema_fields import Field, fields_of
 
@@ -49,11 +50,13 @@ def read_inputs(schema: Any, form: QueryDict, order: Sequence[str] = ()) -> Fill
     return _judged(tuple(fields), values, schema)
 
 
-def read_json(text: str) -> dict[str, Any]:
-    """An object written as JSON; ValueError with a sentence otherwise."""
+def read_json(text: str, schema: Any = None) -> dict[str, Any]:
+    """An object written as JSON; ValueError with a sentence otherwise, and where a schema is against it."""
     value = _json(text or "{}")
     if not isinstance(value, dict):
         raise ValueError(_("Write a JSON object, with { first."))  # noqa: TRY004 (a fault of the text)
+    if schema is not None and (wrong := schemas.faults(schema, value)):
+        raise ValueError(_sentence(wrong[0]))
     return value
 
 
@@ -72,7 +75,11 @@ def _judged(fields: tuple[Field, ...], values: dict[str, Any], schema: Any) -> F
         return Filled(fields, values)
     wrong: dict[str, str] = {}
     rest = ""
-    for error in Draft202012Validator(schema).iter_errors(values):
+    try:
+        errors = schemas.faults(schema, values)
+    except schemas.BadSchema as bad:
+        return Filled(fields, values, str(bad))
+    for error in errors:
         name = _about(error)
         if name in {field.name for field in fields}:
             wrong.setdefault(name, _sentence(error))

@@ -18,7 +18,8 @@ from boards.web.members import SPACE_KEY
 @never_cache
 def live_status(request: HttpRequest) -> JsonResponse:
     """`ok`: this process serves. `allowed`: the page may hear of what the address names, as the socket's would."""
-    signed_in = request.user.is_authenticated
+    user_id = request.user.pk
+    signed_in = user_id is not None
     space = request.session.get(SPACE_KEY)
-    allowed = signed_in and subscribe(request.user.pk, request.GET.dict(), space) is not None
+    allowed = user_id is not None and subscribe(user_id, request.GET.dict(), space) is not None
     return JsonResponse({"ok": True, "signed_in": signed_in, "allowed": allowed})

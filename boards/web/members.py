@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, cast
 
 from django.contrib.auth.views import redirect_to_login
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.cache import patch_cache_control, patch_vary_headers
 from django.utils.functional import SimpleLazyObject
@@ -21,6 +21,7 @@ from django.views.decorators.http import require_POST
 from boards import actors
 from boards.models import Member
 from boards.queries.catchup import cursor_at, snapshot
+from boards.stored_text import clean_text
 
 if TYPE_CHECKING:
     from django_htmx.middleware import HtmxDetails
@@ -58,6 +59,7 @@ def member_page(
         )
         if not memberships:
             return render(request, "signin_no_space.html", status=403)
+        _clean_texts(request)
         asked = cast(MemberRequest, request)
         asked.memberships = memberships
         asked.member = _current(memberships, request.session.get(SPACE_KEY))
@@ -91,6 +93,25 @@ def switch_space(request: MemberRequest) -> HttpResponse:
     member = get_object_or_404(Member, user=request.member.user, space__slug=request.POST.get("space", ""))
     request.session[SPACE_KEY] = member.space_id
     return redirect("web:home")
+
+
+def _clean_texts(request: HttpRequest) -> None:
+    """As the database can compare and store it: of an address odd signs are dropped, of a form they are replaced."""
+    if clean := _cleaned(request.GET, lambda text: text.replace("\0", "")):
+        request.GET = clean  # type: ignore[assignment]  # a plain attribute by now
+    if request.method == "POST" and (clean := _cleaned(request.POST, clean_text)):
+        request.POST = clean  # type: ignore[assignment]
+
+
+def _cleaned(form: QueryDict, cleans: Callable[[str], str]) -> QueryDict | None:
+    """The same names and values, cleaned; None where nothing is to be cleaned."""
+    if all(cleans(text) == text for name, texts in form.lists() for text in (name, *texts)):
+        return None
+    clean = QueryDict(mutable=True)
+    for name, texts in form.lists():
+        clean.setlist(cleans(name), [cleans(text) for text in texts])
+    clean._mutable = False
+    return clean
 
 
 def safe_next(request: HttpRequest, given: str, otherwise: str) -> str:

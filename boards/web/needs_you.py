@@ -44,7 +44,7 @@ def needs_row(request: MemberRequest, key: str) -> HttpResponse:
     """One row: with `open` the whole ask, else its one line."""
     if "open" in request.GET and key.startswith("hold-"):
         hold_id = key.removeprefix("hold-")
-        ask = asks.ask(request.member, int(hold_id)) if hold_id.isdigit() else None
+        ask = asks.ask(request.member, int(hold_id)) if _is_id(hold_id) else None
         if ask is None or not ask.is_open:
             raise Http404
         return render(request, "needs/_row_open.html", {"ask": ask, "next": reverse("web:needs_you")})
@@ -114,6 +114,10 @@ def _opened(request: MemberRequest, found: NeedsYou) -> asks.AskView | None:
     """The question that is open: the one the address names, else the first row where that is one."""
     named = request.GET.get("open", "").removeprefix("hold-")
     first = found.rows[0].hold_id if found.rows else 0
-    hold_id = int(named) if named.isascii() and named.isdigit() and len(named) < 19 else first
+    hold_id = int(named) if _is_id(named) else first
     ask = asks.ask(request.member, hold_id) if hold_id else None
     return ask if ask and ask.is_open else None
+
+
+def _is_id(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) < 19

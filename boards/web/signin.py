@@ -16,6 +16,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST
 
+from boards import live_notices
 from boards.signin import link_user, use_signin_link
 from boards.web.members import safe_next, to_sign_in
 
@@ -55,7 +56,9 @@ def sign_in_link(request: HttpRequest, token: str) -> HttpResponse:
 
 @require_POST
 def sign_out(request: HttpRequest) -> HttpResponse:
+    user_id = request.user.pk
     logout(request)
+    live_notices.changed(None, user_id=user_id)  # their open pages close now, not within a minute
     return redirect("web:sign_in")
 
 

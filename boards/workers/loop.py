@@ -131,7 +131,7 @@ class Drain:
             return False
         if not self._look_everywhere and not self._dirty:
             return False
-        self._roster.refresh()
+        self._roster.refresh(at_once=not self._roster.known.issuperset(self._dirty))
         if self._look_everywhere:
             self._dirty, self._look_everywhere = set(self._roster.boards), False
         open_boards = self._dirty - self._spent_boards()
@@ -176,8 +176,6 @@ class Drain:
         if notice.gap:
             self._look_everywhere = True
         elif notice.board_id is not None:
-            if notice.board_id not in self._roster.boards and not self.options.boards:
-                self._roster.refresh(at_once=True)
             self._dirty.add(notice.board_id)
 
     def _read_inbox(self) -> None:

@@ -37,6 +37,7 @@ class Roster:
     boards: dict[int, Board] = field(default_factory=dict)
     entries: dict[Place, RosterEntry] = field(default_factory=dict)
     fallbacks: dict[Place, RosterEntry] = field(default_factory=dict)
+    known: set[int] = field(default_factory=set)  # ids of all boards that were there at the last look
     present: list[str] = field(default_factory=list)
     _read_at: float = float("-inf")
 
@@ -45,10 +46,13 @@ class Roster:
         now = time.monotonic()
         if not at_once and now - self._read_at < FRESH_S:
             return
-        boards = Board.objects.select_related("space").order_by("pk")
-        if self.slugs:
-            boards = boards.filter(slug__in=self.slugs)
-        self.boards = {board.pk: board for board in boards if self.passes or board.dispatches}
+        boards = list(Board.objects.select_related("space").order_by("pk"))
+        self.known = {board.pk for board in boards}
+        self.boards = {
+            board.pk: board
+            for board in boards
+            if (not self.slugs or board.slug in self.slugs) and (self.passes or board.dispatches)
+        }
         self._read_entries()
         self._read_fallbacks()
         self._read_at = now

@@ -14,9 +14,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
-from jsonschema import Draft202012Validator
-
-from boards import people, tasks
+from boards import people, schemas, tasks
 from boards.models import Task, TranscriptItem
 from boards.states import Verb
 from boards.tasks import Line, Options, Settlement, TaskWriteOutcome
@@ -113,7 +111,11 @@ def _finished(run: Run, ending: Finished) -> Settlement:
 
 
 def _mismatch(output: Any, schema: dict[str, Any]) -> str:
-    for problem in Draft202012Validator(schema).iter_errors(output):
+    try:
+        problems = schemas.faults(schema, output)
+    except schemas.BadSchema as bad:
+        return f"The output cannot be judged by the board's schema. {bad}"
+    for problem in problems:
         place = "/".join(str(part) for part in problem.absolute_path)
         return f"The output does not match the board's schema at output/{place}: {problem.message[:500]}"
     return ""

@@ -38,7 +38,7 @@ class Work:
         self._runner = Runner(adapters, self._scribe, host, self._ended)
         self._renewals = Renewals(beat)
         self._running: dict[tuple[int, int], Run] = {}
-        self._grants: dict[int, int] = {}  # the latest grant of each task that runs here
+        self._newest: dict[int, Run] = {}  # of those that run, by task: an older grant of it may still run too
         self._to_start: list[Run] = []
         self._to_settle: list[Run] = []
 
@@ -61,12 +61,11 @@ class Work:
     def take(self, claimed: Claimed, entry: RosterEntry | None) -> None:
         """Keep the lease of a claimed row from now on, and have it started."""
         run = Run(claimed, entry)
-        key, grant_no = run.name
-        if (older_grant := self._grants.get(key)) is not None and (older := self._running.get((key, older_grant))):
+        older = self._newest.get(run.ticket.task_key)
+        if older is not None and older.name in self._running:
             older.stop("lost")
             self._renewals.drop(older.name)
-        self._grants[key] = grant_no
-        self._running[run.name] = run
+        self._running[run.name] = self._newest[run.ticket.task_key] = run
         span = run.task.lease_duration_ms or run.task.board.lease_ms
         lost = functools.partial(self._inbox.put, functools.partial(run.stop, "lost"))
         self._renewals.keep(run.name, run.ticket, span, lost)
@@ -107,9 +106,9 @@ class Work:
         del self._to_settle[: len(batch)]
         for run in batch:
             self._running.pop(run.name, None)
-            if self._grants.get(run.name[0]) == run.name[1]:
-                del self._grants[run.name[0]]
             self._renewals.drop(run.name)
+            if self._newest.get(run.ticket.task_key) is run:
+                del self._newest[run.ticket.task_key]
         return settled
 
     def hand_back_unstarted(self) -> None:

@@ -42,13 +42,10 @@ function subscription() {
   const lanes = document.querySelector("main[data-live-board]");
   const task = document.querySelector("[data-live-task][data-live-board]");
   const names = new URLSearchParams({ lang: document.documentElement.lang });
-  if (lanes) {
-    names.set("board", lanes.dataset.liveBoard);
-    names.set("q", lanes.dataset.liveFilter ?? "");
-  } else if (task) {
-    names.set("board", task.dataset.liveBoard);
-    names.set("task", task.dataset.liveTask);
-  }
+  const named = lanes
+    ? { board: lanes.dataset.liveBoard, q: lanes.dataset.liveFilter ?? "" }
+    : task ? { board: task.dataset.liveBoard, task: task.dataset.liveTask } : {};
+  for (const [name, value] of Object.entries(named)) names.set(name, value);
   const run = document.querySelector("[data-live-run]");
   if (run) names.set("run", run.dataset.liveRun);
   if (document.querySelector("[data-live-home]")) names.set("home", "1");

@@ -15,8 +15,12 @@ document.addEventListener("htmx:afterRequest", (event) => {
 for (const failure of ["htmx:sendError", "htmx:timeout"]) {
   document.addEventListener(failure, (event) => { if (!tellsItself(event)) show({ text: NO_ANSWER, tone: "error" }); });
 }
-// A form marked `data-tells` shows its own failures where they belong.
-const tellsItself = (event) => Boolean(event.detail.requestConfig?.elt?.closest?.("[data-tells]"));
+// A form marked `data-tells` shows its own failures where they belong; what a page reads by itself fails in silence,
+// because the light says already that the page is not live.
+const tellsItself = ({ detail: { requestConfig } }) =>
+  Boolean(requestConfig?.elt?.closest?.("[data-tells]")) || isByItself(requestConfig);
+const isByItself = (request) =>
+  request?.triggeringEvent?.type === "live:changed" || (!request?.triggeringEvent && request?.elt?.matches?.("[hx-trigger*='every ']"));
 document.addEventListener("toast", (event) => { if (event.target === document) show(event.detail); });
 
 for (const toast of shelf.querySelectorAll(".toast")) settle(toast, toast.classList.contains("toast--error"));

@@ -9,7 +9,7 @@ from django.urls import reverse
 
 from boards import tasks
 from boards.admin.window import Window
-from boards.models import SERVER_ONLY_TASK_FIELDS, Attempt, Debt, Event, FlowRun, Hold, Process, Task
+from boards.models import SERVER_ONLY_TASK_FIELDS, Attempt, Board, Debt, Event, FlowRun, Hold, Process, Space, Task
 from tests.admin.conftest import Cast
 from tests.cast import chain_of, claimed, filed, fresh
 
@@ -123,3 +123,11 @@ def test_the_list_is_searched_and_filtered(cast: Cast) -> None:
         text = operator.get(f"{address('task_changelist')}?{query}").content.decode()
         assert f">{shown}<" in text
         assert f">{hidden}<" not in text
+
+
+@pytest.mark.parametrize("page", ["task", "event", "hold", "flowrun", "board", "member"])
+def test_filters_name_only_what_lies_in_the_readers_spaces(cast: Cast, page: str) -> None:
+    Board.objects.filter(pk=cast.board.pk).update(name="Plans of ours")
+    Space.objects.filter(pk=cast.board.space_id).update(name="Space of ours")
+    theirs = cast.client(cast.stranger).get(address(f"{page}_changelist")).content.decode()
+    assert "of ours" not in theirs

@@ -11,9 +11,10 @@ from pathlib import Path
 import psycopg
 import pytest
 from django.db import connection
+from django.test import Client
 
 from boards import people
-from boards.models import Attempt, Board, Event, Hold, Process, RosterEntry, Task, TranscriptItem
+from boards.models import Attempt, Board, Event, Hold, Process, RosterEntry, Task, TranscriptItem, User
 from boards.states import Status
 from tests import cast
 from tests.crash.processes import Started, database_url, several
@@ -68,7 +69,7 @@ def completed(task: Task) -> Task:
 
 
 def test_a_task_whose_drain_is_killed_is_done_by_the_next_claim_and_the_log_says_so(
-    drain: Callable[..., Started], filed: Callable[..., Task]
+    drain: Callable[..., Started], filed: Callable[..., Task], client: Client
 ) -> None:
     task = filed(max_attempts=3)
     first = drain().until_ready()
@@ -85,6 +86,10 @@ def test_a_task_whose_drain_is_killed_is_done_by_the_next_claim_and_the_log_says
     again = Event.objects.get(task=task.pk, kind="task.claimed", attempt=2)
     assert (again.cause, again.data["lost_attempt"]) == ("lost worker", 1)
     assert any(line.startswith("Attempt 2 started") for line in lines(task))
+    client.force_login(User.objects.get(username="anna"), "django.contrib.auth.backends.ModelBackend")
+    page = client.get(f"/b/{task.board.slug}/t/{task.public_id}/").content.decode()
+    assert "took it over as attempt 2, since the worker before was lost" in page
+    assert "Lost its worker" in page or "lost its worker" in page
 
 
 def test_programs_of_a_killed_drain_die_with_it(drain: Callable[..., Started], filed: Callable[..., Task]) -> None:

@@ -1,4 +1,4 @@
-"""Every page, wide and on a phone, light and dark: no accessibility finding, no complaint, nothing wider than the screen."""
+"""Every page, wide and on a phone, light and dark: axe finds nothing, nothing complains, nothing is too wide."""
 
 from __future__ import annotations
 

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from django.db import close_old_connections, connection
 
 from boards import errors, flows, people, tasks
 from boards.actors import service
@@ -17,6 +13,7 @@ from boards.models import Debt, Event, FlowOperation, FlowRun, StepChange, Task
 from boards.states import Phase
 from tests import cast
 from tests.flows.cast import Stage, fresh, history, open_hold, place, settle, step_task
+from tests.racing import at_once
 
 pytestmark = pytest.mark.django_db
 
@@ -205,21 +202,3 @@ class TestAtOnce:
             assert not open_tasks.exists(), "no new step after the cancel"
             if isinstance(answered, errors.AlreadyAnswered):
                 assert "cancelled" in answered.sentence
-
-
-def at_once(*jobs: Callable[[], Any]) -> list[Any]:
-    """Run the jobs in threads that start together, each on a connection of its own; a refusal is an answer."""
-    gate = threading.Barrier(len(jobs))
-
-    def run(job: Callable[[], Any]) -> Any:
-        close_old_connections()
-        gate.wait()
-        try:
-            return job()
-        except errors.Refusal as refusal:
-            return refusal
-        finally:
-            connection.close()
-
-    with ThreadPoolExecutor(len(jobs)) as pool:
-        return list(pool.map(run, jobs))

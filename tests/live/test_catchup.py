@@ -26,6 +26,14 @@ def test_a_page_is_told_what_changed_since_its_cursor_and_only_once(cast: Cast) 
     assert _changes(cast, second)[0] == frozenset()
 
 
+def test_what_depends_on_a_changed_task_changed_with_it(cast: Cast) -> None:
+    first = cast.file("first")
+    then = cast.file("then", deps=[first.public_id])
+    known = cursor()
+    _edit(cast, first)
+    assert _changes(cast, known)[0] == {first.pk, then.pk}
+
+
 def test_a_write_that_commits_late_under_a_lower_id_is_not_missed(cast: Cast) -> None:
     early, late = cast.file("early"), cast.file("late")
     known = cursor()

@@ -13,6 +13,7 @@ from django.db import transaction
 from boards import live_notices, tasks
 from boards.live import hub as hub_module
 from boards.live import reading, rendering
+from boards.live.consumer import MOST_SAID, TOO_MANY
 from boards.live.hub import Hub
 from boards.models import RosterEntry, Task
 from boards.queries import catchup
@@ -171,6 +172,14 @@ async def test_nonsense_from_a_page_changes_nothing(hub: Hub, cast: Cast) -> Non
     await page.socket.send_to(bytes_data=b"\x00\x01")
     await in_thread(lambda: cast.file("a"))
     assert (await page.until(_has_cards)).cards == ["pending"]
+
+
+async def test_a_page_that_floods_is_closed_and_heard_no_more(hub: Hub, cast: Cast) -> None:
+    page = await _page(cast, f"board={cast.board.pk}")
+    for _ in range(MOST_SAID + 50):
+        await page.say({"visible": True})
+    assert await page.closes() == TOO_MANY
+    assert not hub.rooms.all
 
 
 async def test_hostile_text_is_escaped_in_what_is_sent(hub: Hub, cast: Cast) -> None:

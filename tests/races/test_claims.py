@@ -2,39 +2,19 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from django.db import close_old_connections, connection
 
 from boards import errors, people, tasks
 from boards.models import Attempt, Event, Task, TaskDep
 from boards.states import Verb
 from boards.tasks import Filing, Recorded, Wanted
 from tests import cast
+from tests.racing import at_once
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-
-def at_once(*jobs: Callable[[], Any]) -> list[Any]:
-    """Run the jobs in threads that start together, each on a connection of its own; an exception is an answer."""
-    gate = threading.Barrier(len(jobs))
-
-    def run(job: Callable[[], Any]) -> Any:
-        close_old_connections()
-        gate.wait()
-        try:
-            return job()
-        except errors.Refusal as refusal:
-            return refusal
-        finally:
-            connection.close()
-
-    with ThreadPoolExecutor(len(jobs)) as pool:
-        return list(pool.map(run, jobs))
 
 
 @pytest.fixture

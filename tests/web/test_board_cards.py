@@ -144,6 +144,12 @@ def test_an_old_mark_in_a_text_is_only_text() -> None:
     assert "<b>" not in html
 
 
+def test_no_text_can_name_a_moment_that_breaks_the_board() -> None:
+    far = "a \x01age 999999999999\x01 b"
+    assert "age 999999999999" in render_card(replace(PLAIN, title=far))
+    assert ">26 min</time>" in render_card(replace(PLAIN, title=far, since=timezone.now() - timedelta(minutes=26)))
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -145,7 +145,9 @@ def test_done_begins_shorter_because_what_is_over_steps_back(page: Client, anna:
     assert count(html, "completed") == FIRST[Status.COMPLETED] + 2
 
 
-@pytest.mark.parametrize("after", ["", "x", "0123", "0" * 20, "9" * 60, "0" + "9" * 19 + "t1", "\u0660" * 30])
+@pytest.mark.parametrize(
+    "after", ["", "x", "0123", "0" * 20, "9" * 60, "0" + "9" * 19 + "t1", "\u0660" * 30, "0" * 19 + "1\0"]
+)
 def test_a_place_that_is_none_shows_nothing_more(page: Client, anna: Member, board: Board, after: str) -> None:
     filed(board, chain_of(anna))
     response = page.get("/b/desk/", {"lane": "pending", "after": after or "-"}, **HTMX)

@@ -215,7 +215,17 @@ def test_a_published_file_is_served_as_text(who, anna, folder, file):
 
 @pytest.mark.parametrize(
     "file",
-    ["secret.txt", "../secret.txt", "published/../secret.txt", "/etc/passwd", "published/link", "published", "", 7],
+    [
+        "secret.txt",
+        "../secret.txt",
+        "published/../secret.txt",
+        "/etc/passwd",
+        "published/link",
+        "published",
+        "",
+        7,
+        "x" * 300,
+    ],
 )
 def test_nothing_else_is_served_even_where_an_output_names_it(who, anna, folder, file):
     (folder / "published" / "link").symlink_to(folder / "secret.txt")

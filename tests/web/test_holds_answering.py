@@ -187,6 +187,34 @@ def test_without_a_known_schema_there_is_a_json_editor(who, anna):
     assert hold.answer["values"] == {"a": 1}
 
 
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"$ref": "http://127.0.0.1:9/schema.json"},
+        {"$ref": "#"},
+        {"properties": []},
+        {"type": "object", "properties": {"a": {"type": "nothing"}}},
+        {"type": "object", "properties": {"a": {"pattern": "("}}},
+        {"type": "object", "properties": {"a": {"enum": 5}}},
+        {"type": "object", "properties": {"a": {"title": {}, "maxLength": "9" * 5000}}},
+    ],
+)
+def test_a_schema_that_cannot_be_used_is_said_and_nothing_is_fetched(who, anna, schema):
+    hold = asked(who, "input", schema=schema)
+    assert anna.get(f"/holds/{hold.pk}/").status_code == 200
+    response = post(anna, hold, values="{}", **{"in.a": "x"})
+    assert response.status_code == 422
+    assert "The schema" in response.content.decode()
+    assert state(hold) == "open"
+
+
+def test_signs_that_cannot_be_stored_are_replaced(who, anna):
+    hold = asked(who)
+    assert post(anna, hold, text="a\0b", key="k\0").status_code == 200
+    hold.refresh_from_db()
+    assert hold.answer["text"] == "a\ufffdb"
+
+
 def test_dismissing_ends_the_question_alone(who, anna):
     hold = asked(who)
     assert post(anna, hold, "dismiss").status_code == 200

@@ -66,7 +66,9 @@ def test_another_row_can_be_the_open_one(who):
     assert "data-open-row" in get(who.anna, f"/needs-you/row/hold-{asked.pk}/", **{"HX-Request": "true"})
 
 
-@pytest.mark.parametrize("key", ["hold-999999", "hold-x", "run-1", "nothing", "hold-99999999999999999999999"])
+@pytest.mark.parametrize(
+    "key", ["hold-999999", "hold-x", "run-1", "nothing", "hold-99999999999999999999999", "hold-\u00b2"]
+)
 def test_a_row_that_waits_no_more_is_not_there(who, key):
     client = signed_in(who.anna)
     assert client.get(f"/needs-you/row/{key}/").status_code == 404

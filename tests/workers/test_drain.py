@@ -9,7 +9,7 @@ import pytest
 
 from boards import tasks
 from boards.actors import Chain
-from boards.live_notices import Listener
+from boards.live_notices import Listener, Notice
 from boards.models import Attempt, Board, Process, RosterEntry, Task, TranscriptItem
 from boards.states import Status
 from boards.workers.protocol import worker
@@ -176,3 +176,18 @@ def test_a_filing_is_taken_up_at_its_notice_and_not_at_the_next_poll(
     one.drain.stop()
     thread.join(20)
     assert not thread.is_alive()
+
+
+def test_a_board_that_is_made_later_is_served_at_its_first_notice(
+    board: Board, anna: Chain, drain: Callable[..., InProcess]
+) -> None:
+    @worker("writer")
+    async def write(task):
+        return None
+
+    one = drain(poll_s=300)
+    one.until(lambda: not one.drain.pass_once())
+    later = cast.make_board(board.space, "later")
+    task = cast.filed(later, anna)
+    one.drain.hear(Notice(board_id=later.pk))
+    one.until_status(task, Status.COMPLETED)

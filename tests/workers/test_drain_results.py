@@ -133,6 +133,6 @@ def test_a_schema_that_is_no_schema_fails_the_task_and_not_the_drain(
     task = cast.filed(board, anna)
     Board.objects.filter(pk=board.pk).update(output_schema={"type": 5})
     one = drain()
-    assert "could not be checked" in one.until_status(task, Status.ERRORED).error
+    assert "cannot be judged" in one.until_status(task, Status.ERRORED).error
     Board.objects.filter(pk=board.pk).update(output_schema=None)
     one.until_status(cast.filed(board, anna, "next"), Status.COMPLETED)

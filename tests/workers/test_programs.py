@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -15,7 +16,7 @@ import pytest
 
 from boards.workers.adapters import Failed, Finished, StoppedEarly
 from boards.workers.adapters.command import LAUNCHER, CommandAdapter
-from boards.workers.adapters.output import CUT_NOTE, MAX_LINE
+from boards.workers.adapters.output import CUT_NOTE, MAX_LINE, MAX_RESULT, cut_result
 from tests.waiting import lives, until
 from tests.workers.conftest import RecordingPort, Run
 
@@ -63,6 +64,11 @@ def test_a_result_file_that_is_no_json_fails_in_a_sentence(program: Callable[...
     assert "result file is not JSON" in error(program(code))
 
 
+def test_a_result_file_that_is_a_pipe_holds_nobody_up(program: Callable[..., Run]) -> None:
+    script = "import os; os.mkfifo(os.environ['ORCHESTRA_RESULT'])"
+    assert "it is no plain file" in error(program(script))
+
+
 def test_the_task_is_in_a_file_as_well(program: Callable[..., Run]) -> None:
     code = "import json, os; print(json.dumps({'goal': json.load(open(os.environ['ORCHESTRA_TASK']))['goal']}))"
     assert finished(program(code, {"goal": "Count"})) == {"goal": "Count"}
@@ -93,6 +99,11 @@ def test_a_result_of_many_megabytes_is_cut_with_a_note(program: Callable[..., Ru
     assert output["cut"] is True
     assert output["text"].startswith('{"a": "xxx')
     assert len(output["text"]) < 1_100_000
+
+
+@pytest.mark.parametrize("signs", ["x", '"', "\\", "\n", "ü"])
+def test_what_is_cut_stays_within_the_limit_as_json(signs: str) -> None:
+    assert 500_000 < len(json.dumps(cut_result(signs * 3_000_000), ensure_ascii=False)) <= MAX_RESULT
 
 
 def test_output_without_end_is_kept_up_to_a_limit(program: Callable[..., Run]) -> None:

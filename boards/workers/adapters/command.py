@@ -7,10 +7,12 @@ the result, go where the port and `on_end` take them (spec: 03 section 2, 09 sec
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 import tempfile
@@ -233,10 +235,11 @@ def _with(sentence: str, complaint: str) -> str:
 def _result(file: Path, line: ResultLine) -> Ending:
     """The result file where there is one, else the last JSON object that was printed, else nothing."""
     try:
-        with file.open("rb") as opened:
-            raw = opened.read(MAX_RAW + 1)
+        raw = _read(file)
     except FileNotFoundError:
         raw = b""
+    except OSError as error:
+        return Failed(f"The program's result file cannot be read: {error.strerror}.")
     if not raw.strip():
         return Finished(line.output, has_result=line.found)
     if len(raw) > MAX_RAW:
@@ -245,3 +248,12 @@ def _result(file: Path, line: ResultLine) -> Ending:
         return Finished(parse(raw.decode("utf-8", "replace")))
     except NotAnObject as error:
         return Failed(f"The program's result file is not JSON: {error}.")
+
+
+def _read(file: Path) -> bytes:
+    """The beginning of a plain file; a pipe or device that the program put there would never end, and is refused."""
+    handle = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    with open(handle, "rb") as opened:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise OSError(errno.EINVAL, "it is no plain file")
+        return opened.read(MAX_RAW + 1)

@@ -32,8 +32,11 @@ def parse(text: str | bytes) -> Any:
 
 
 def cut_result(text: str) -> dict[str, Any]:
-    """A result over the limit, as it is stored: the beginning and a note."""
-    return {"text": text[:MAX_RESULT] + "…", "note": "Cut at 1 MiB.", "cut": True}
+    """A result over the limit, as it is stored: the beginning and a note, and with both within the limit."""
+    kept = text[: MAX_RESULT - 1_000]
+    while len(json.dumps(kept, ensure_ascii=False)) > MAX_RESULT - 500:  # quotes and the like take more as JSON
+        kept = kept[: len(kept) * 3 // 4]
+    return {"text": kept + "…", "note": "Cut at 1 MiB.", "cut": True}
 
 
 def _refuse(constant: str) -> None:

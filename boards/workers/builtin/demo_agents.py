@@ -26,7 +26,7 @@ async def read(task: WorkerTask) -> dict[str, Any]:
 
 @worker("demo.writer")
 async def write(task: WorkerTask) -> dict[str, Any]:
-    """Writes section by section. Input: `sections` ({head, text}), `pace_s`, `ask` (a question to be answered first)."""
+    """Writes section by section. Input: `sections` ({head, text}), `pace_s`, `ask` (a question to answer first)."""
     chosen = await _ask_first(task, task.input["ask"]) if task.input.get("ask") else ""
     sections = task.input.get("sections") or []
     written = [f"# {chosen}"] if chosen else []
@@ -35,7 +35,7 @@ async def write(task: WorkerTask) -> dict[str, Any]:
         written.append(f"## {section['head']}\n\n{section['text']}")
         await task.log(f"Wrote “{section['head']}”.")
         await task.report_progress({"done": number, "total": len(sections)}, note=f"wrote “{section['head']}”")
-    return {"text": "\n\n".join(written)}
+    return {"markdown": "\n\n".join(written)}
 
 
 async def _ask_first(task: WorkerTask, ask: dict[str, Any]) -> str:
