@@ -27,7 +27,8 @@ MAX_TITLE: Final = 200
 MAX_LABELS: Final = 50
 MAX_REASON: Final = 10_000
 MAX_KEY: Final = 200
-MAX_CHOICE: Final = 100
+MAX_CHOICE: Final = 1_000
+MAX_DEFAULT: Final = 100
 CONFIRM_CHOICES: Final = (("yes", "Yes"), ("no", "No"))
 RESERVED_PREFIXES: Final = ("orchestra:", "notice_undeliverable:")
 
@@ -175,7 +176,7 @@ def checked_options(kind: str, value: object, field: str = "options") -> list[di
     values = [option.get("value") for option in options]
     for each in values:
         if not isinstance(each, str) or is_blank(each) or len(each) > MAX_CHOICE:
-            raise InvalidInput(f"Each option needs a value: 1 to {MAX_CHOICE} characters.", field=field)
+            raise InvalidInput(f"Each option needs a value: 1 to {MAX_CHOICE:,} characters.", field=field)
     if len(set(values)) != len(values):
         raise InvalidInput("Two options have the same value.", field=field)
     return options
@@ -183,7 +184,7 @@ def checked_options(kind: str, value: object, field: str = "options") -> list[di
 
 def checked_default(kind: str, options: Sequence[Mapping[str, Any]], value: object, field: str = "default") -> str:
     """The answer that stands if nobody gives one, which only the author of a question or confirm may name."""
-    default = checked_text(value, field, MAX_CHOICE)
+    default = checked_text(value, field, MAX_DEFAULT)
     if default and kind not in {HoldKind.QUESTION, HoldKind.CONFIRM}:
         raise InvalidInput("Only a question or a confirm has a default; silence is never a yes.", field=field)
     choices = [choice for choice, _ in CONFIRM_CHOICES] if kind == HoldKind.CONFIRM else [o["value"] for o in options]

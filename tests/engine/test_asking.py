@@ -44,7 +44,7 @@ BAD = {
     "options that are words": {"kind": "question", "options": ["a", "b"]},
     "options of one value": {"kind": "question", "options": [AB[0], AB[0]]},
     "an option with an empty value": {"kind": "question", "options": [AB[0], {"value": ""}]},
-    "a value too long": {"kind": "question", "options": [AB[0], {"value": "x" * 101}]},
+    "a value too long": {"kind": "question", "options": [AB[0], {"value": "x" * 1_001}]},
     "a default too long": {"kind": "question", "default": "x" * 101},
     "a key too long": {"kind": "question", "dedup_key": "x" * 201},
     "a schema that is none": {"kind": "input", "schema": {"type": "banana"}},

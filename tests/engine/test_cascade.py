@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import threading
 
 import pytest
@@ -50,15 +51,23 @@ def pay(monkeypatch, kind, works):
         pass
 
 
-def test_a_cascade_reaches_the_end_of_a_long_chain(board, anna):
+def test_a_cascade_down_a_chain_goes_no_deeper_into_the_stack(board, anna, monkeypatch):
+    works, depths = paying.PAYERS["cascade"], []
+
+    def noted(debt):
+        depths.append(len(inspect.stack(0)))
+        return works(debt)
+
+    monkeypatch.setitem(paying.PAYERS, "cascade", noted)
     chain = tasks.file_tasks(
         anna,
         board,
-        [Filing(goal=f"Step {n}", id=f"s{n}", assignee="writer", deps=[f"s{n - 1}"] if n else []) for n in range(200)],
+        [Filing(goal=f"Step {n}", id=f"s{n}", assignee="writer", deps=[f"s{n - 1}"] if n else []) for n in range(8)],
     )
     tasks.cancel(anna, chain[0], "not wanted")
     assert set(Task.objects.values_list("status", flat=True)) == {"cancelled"}
     assert not Debt.objects.exists()
+    assert (len(depths), len(set(depths))) == (7, 1)
 
 
 def test_a_cascade_locks_all_its_rows_in_one_ordered_statement(board, anna, monkeypatch):

@@ -157,12 +157,6 @@ def test_a_workers_endless_error_is_cut_and_a_persons_reason_refused(board, anna
     assert attempt.error == row.error
 
 
-def test_a_result_over_its_limit_is_measured_in_bytes(board, anna, worker):
-    task = cast.filed(board, anna)
-    tasks.complete(worker, task, "\U0001f600" * 300_000, claim=cast.claimed(board).ticket)
-    assert cast.fresh(task).output["cut"] is True
-
-
 def test_a_turn_cancelled_after_its_question_was_answered_moves_on():
     stage = Stage()
     run = stage.started(

@@ -48,6 +48,7 @@ def test_what_is_filed_over_a_limit_is_refused_and_what_is_reported_is_cut():
     with pytest.raises(InvalidInput, match="1 MiB"):
         cleaning.checked_object({"a": "x" * 1_100_000}, "input")
     assert cleaning.report_json("x" * 1_100_000)["cut"]
+    assert cleaning.report_json("\U0001f600" * 300_000)["cut"], "bytes are counted, not characters"
     assert cleaning.report_line("x" * 5_000_000).endswith("[cut at 64 KiB]")
 
 

@@ -113,7 +113,7 @@ def test_other_peoples_text_is_inert_everywhere(desk):
         claim=claimed.ticket,
         kind="question",
         prompt=HOSTILE,
-        options=[{"value": HOSTILE, "label": HOSTILE, "description": HOSTILE}, {"value": "b", "label": "b"}],
+        options=[{"value": HOSTILE[:100], "label": HOSTILE, "description": HOSTILE}, {"value": "b", "label": "b"}],
     )
     tasks.report_progress(
         cast.agent_chain(desk.board), task, claim=claimed.ticket, note=HOSTILE, output={"markdown": HOSTILE}
