@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import shutil
 from collections.abc import Iterator
@@ -23,14 +24,21 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.timeout(600))
 
 
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Browser]:
+@contextlib.contextmanager
+def chromium() -> Iterator[Browser]:
     if CHROMIUM is None:
         pytest.skip("Chromium is not installed; browser tests need it.")
     with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield chromium
-        chromium.close()
+        started = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield started
+        started.close()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """One for a file: while its driver lives, no asynchronous test can run in this thread."""
+    with chromium() as started:
+        yield started
 
 
 @pytest.fixture(scope="session")
@@ -65,21 +73,20 @@ class Person:
 
 
 @pytest.fixture(scope="session")
-def signed_in(product: Up, browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def signed_in(product: Up, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The one-time link, used once; what the browser keeps of it."""
-    context = browser.new_context()
-    page = context.new_page()
-    page.goto(product.link)
-    page.get_by_role("button", name=re.compile("sign in", re.IGNORECASE)).click()
-    page.wait_for_url(lambda url: "/sign-in/" not in url)
     state = tmp_path_factory.mktemp("browser") / "state.json"
-    context.storage_state(path=state)
-    context.close()
+    with chromium() as started:
+        page = started.new_context().new_page()
+        page.goto(product.link)
+        page.get_by_role("button", name=re.compile("sign in", re.IGNORECASE)).click()
+        page.wait_for_url(lambda url: "/sign-in/" not in url)
+        page.context.storage_state(path=state)
     return state
 
 
 @pytest.fixture
-def operator(product: Up, browser: Browser, signed_in: Path) -> Iterator[Person]:
+def operator(product: Up, signed_in: Path, browser: Browser) -> Iterator[Person]:
     """The first operator, signed in; the test fails where a page complained."""
     context = browser.new_context(storage_state=signed_in)
     person = Person(context, product.url)

@@ -102,6 +102,10 @@ def test_a_retry_of_what_got_a_no_asks_again_and_does_not_start(board, anna):
     hold = child.holds.get(state="open")
     assert (hold.answer, hold.answer_key, claimable(board)) == (None, "", [])
     people.answer_hold(anna, hold.pk, choice="yes")
+    assert (cast.fresh(child).status, claimable(board)) == ("held", []), (
+        "the no had it held, and only a person releases"
+    )
+    tasks.release(anna, child)
     assert claimable(board) == [child.pk]
 
 
