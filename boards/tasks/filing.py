@@ -172,6 +172,7 @@ def _write(chain: Chain, board: Board, filings: Sequence[Filing], context: Conte
     _check_enqueued(board, context.partition, filings)
     filings = _with_ids(board, context.partition, follow_ups.with_ids(filings, roots), first)
     dependencies = _lock_dependencies(board, context.partition, filings, context.filed_by_task)
+    follow_ups.keep(roots)
     tasks = _insert(chain, board, filings, context, dependencies, roots)
     if stored is not None:
         IdempotencyKey.objects.filter(pk=stored.pk).update(result=[task.public_id for task in tasks])
@@ -322,6 +323,8 @@ def _lock_dependencies(board: Board, partition: str, filings: Sequence[Filing], 
     if parent is not None and Task.objects.filter(pk=parent.pk, status=Status.CANCELLED).exists():
         raise errors.ParentCancelled
     locked = {task.public_id: task for task in Task.objects.filter(pk__in=found.values())}
+    if gone := sorted(found.keys() - locked.keys()):  # retention removed it before we had the lock
+        raise errors.DependencyNotOnBoard(f"The dependency {gone[0]} is not on this board.", id=gone[0])
     for name, task in locked.items():
         if task.status in {Status.ERRORED, Status.CANCELLED}:
             raise errors.DependencyEnded(
