@@ -54,7 +54,7 @@ def test_due_soon_is_as_the_database_has_it(desk, own_clock_is_off, hours, soon)
 def test_between_two_reads_it_counts_on_by_itself(monkeypatch):
     moment = datetime.fromisoformat("2030-01-01T12:00:00+00:00")
     monkeypatch.setattr(clock, "_heard", None)
+    monkeypatch.setattr(time, "monotonic", lambda: 1_000.0)
     clock.heard(moment)
-    later = time.monotonic() + 90
-    monkeypatch.setattr(time, "monotonic", lambda: later)
-    assert timedelta(seconds=89) < clock.now() - moment <= timedelta(seconds=90)
+    monkeypatch.setattr(time, "monotonic", lambda: 1_090.0)
+    assert clock.now() - moment == timedelta(seconds=90)
