@@ -95,6 +95,20 @@ def from_states(verb: Verb) -> list[str]:
     return sorted(s.value for s in TRANSITIONS[verb])
 
 
+def matrix() -> str:
+    """The table as markdown, a verb a row; `docs/architecture.md` prints it."""
+    head = ["| verb |", *(f" {status.label} |" for status in Status)]
+    rows = [f"| `{verb}` |" + "".join(f" {_cell(verb, status)} |" for status in Status) for verb in TRANSITIONS]
+    return "\n".join(["".join(head), "|---" * (len(Status) + 1) + "|", *rows])
+
+
+def _cell(verb: Verb, status: Status) -> str:
+    leads_to = TRANSITIONS[verb].get(status, frozenset())
+    if leads_to:
+        return " or ".join(f"**{one.label}**" for one in Status if one in leads_to)
+    return "unchanged" if status in ALREADY.get(verb, frozenset()) else "final" if status in TERMINAL else "refused"
+
+
 class HoldKind(models.TextChoices):
     QUESTION = "question", "Question"
     CONFIRM = "confirm", "Confirm"

@@ -18,7 +18,7 @@ from django.db import connection
 from django.db.models import Exists, OuterRef, Q
 from django.db.models.functions import Cast, Now, Substr
 
-from boards import live_notices, people, tasks
+from boards import live_notices, people, tasks, upkeep
 from boards.debts import paying
 from boards.models import Debt, IdempotencyKey, Process, Task
 from boards.queries.drains import silent_drains
@@ -63,6 +63,8 @@ def sweep_once(limit: int = LIMIT) -> SweepReport:
         "stops of dead drains paid": pay_stops_of_dead_drains,
         "processes forgotten": forget_processes,
         "idempotency keys dropped": drop_old_keys,
+        "old tasks removed": upkeep.remove_old,
+        "counters that differ": upkeep.recount,
     }
     report = SweepReport()
     for name, part in parts.items():

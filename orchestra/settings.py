@@ -235,6 +235,9 @@ CONTENT_SECURITY_POLICY = {
 
 DRAIN_GRACE_MS = env_int("DRAIN_GRACE_MS", 10_000)
 POLL_MS = env_int("POLL_MS", 2_000)
+RETENTION_DAYS = env_int("RETENTION_DAYS", 0)  # 0: everything is kept
+if RETENTION_DAYS < 0:
+    raise ImproperlyConfigured("RETENTION_DAYS must be a number of days, or 0 to keep everything.")
 COMMAND_ROOT = Path(env_text("COMMAND_ROOT") or DATA_DIR / "work")
 
 LOGGING = {

@@ -16,24 +16,32 @@ from boards.admin.acting import Act, Answered
 from boards.admin.window import OfMySpaces, Window, operates, spaces_of
 from boards.debts import operating
 from boards.debts.paying import Paid
-from boards.models import Board, Debt, Event, Process
+from boards.models import Board, Debt, Event, Process, Task
 
 
 @admin.register(Event)
 class EventPage(Window):
-    list_display = ("at", "kind", "actor", "board", "task", "run", "from_status", "to_status", "cause")
+    list_display = ("at", "kind", "actor", "board", "about", "run", "from_status", "to_status", "cause")
     list_filter = ("kind", ("board", OfMySpaces), "at")
     list_select_related = ("board", "task", "run")
     search_fields = ("task__public_id", "cause", "kind")
     ordering = ("-id",)
-    fields = ("at", "kind", "who", "board", "task", "run", "attempt", "from_status", "to_status", "cause", "data")
+    fields = ("at", "kind", "who", "board", "about", "run", "attempt", "from_status", "to_status", "cause", "data")
 
     @admin.display(description=_("through whom"))
     def who(self, event: Event) -> str:
         return " → ".join(f"{hop.get('kind', '')} {hop.get('name', '')}" for hop in event.chain)
 
+    @admin.display(description=_("task"))
+    def about(self, event: Event) -> str:
+        """The task; of one that retention removed its key, which the board's event of the removal explains."""
+        if event.task_id is None:
+            return ""
+        task = Task.objects.filter(pk=event.task_id).first() if "task" not in event._state.fields_cache else event.task
+        return str(task) if task else _now("removed task %(key)s") % {"key": event.task_id}
+
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
-        return ("who",)
+        return ("who", "about")
 
 
 def _pay(chain: Chain, debt: Debt, _words: str) -> Answered:

@@ -130,7 +130,9 @@ def _changes(made: _Made, due: Due, keys: frozenset[int], missed: Missed, cursor
     for lanes, sockets in due.lanes.items() if keys or missed.itself else ():
         ids = made.ids(keys, lanes.filters.partition) if keys else []
         changed = _hints(tasks=ids, runs=sorted(missed.run_ids), process=missed.itself)
-        sends.append((sockets, message(made.html(lanes, keys) if keys else "", cursor=cursor, changed=changed)))
+        # What happened to the board itself may have taken tasks away, which no card can say.
+        html = made.html(lanes, keys) if keys else made.counts(lanes)
+        sends.append((sockets, message(html, cursor=cursor, changed=changed)))
     # A page that shows a task is told that something changed under its id, and reads with its own rights.
     for task_id in _changed_ids(keys, due.tasks) if keys and due.tasks else ():
         sends.append((due.tasks[task_id], message(cursor=cursor, changed=_hints(tasks=[task_id]))))

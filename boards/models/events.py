@@ -18,7 +18,8 @@ class Event(models.Model):
 
     space = models.ForeignKey(Space, models.CASCADE)
     board = models.ForeignKey(Board, models.CASCADE, null=True, blank=True, related_name="events")
-    task = models.ForeignKey(Task, models.CASCADE, null=True, blank=True, related_name="events")
+    # The log is the audit: it keeps the key of a task that retention removed (`boards.tasks.retention`).
+    task = models.ForeignKey(Task, models.DO_NOTHING, null=True, blank=True, related_name="events", db_constraint=False)
     run = models.ForeignKey(FlowRun, models.CASCADE, null=True, blank=True, related_name="events")
     kind = models.CharField(max_length=40)
     chain = models.JSONField(default=list)

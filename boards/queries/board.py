@@ -16,6 +16,7 @@ from django.db.models.functions import Cast, JSONObject, Now
 
 from boards.errors import BoardNotFound
 from boards.models import Board, Process, RosterEntry, Space, Task
+from boards.queries import clock
 from boards.queries.cards import CardView, Roster, read_cards, roster_of
 from boards.queries.catchup import epoch
 from boards.queries.drains import SILENT_AFTER
@@ -178,11 +179,13 @@ def _annotated(boards: Any) -> Any:
         roster_rows=ArraySubquery(RosterEntry.objects.filter(board=outer).values(json=entry)),
         drain_rows=ArraySubquery(alive.values(json=drain)),
         working_rows=ArraySubquery(working),
+        db_now=clock.annotation(),
         snapshot=Cast(Func(function="pg_current_snapshot", output_field=CharField()), CharField()),
     )
 
 
 def _facts(board: Any) -> BoardFacts:
+    clock.heard(board.db_now)
     serving = [d for d in board.drain_rows if not d["boards"] or board.pk in d["boards"]]
     roster = roster_of(board, board.roster_rows, serving)
     running = {row["name"]: row for row in board.working_rows}

@@ -10,9 +10,9 @@ from typing import Final
 from django.contrib.postgres.expressions import ArraySubquery
 from django.db.models import Count, OuterRef, Q, QuerySet
 from django.db.models.functions import Left, Now, TruncDate
-from django.utils import timezone
 
 from boards.models import Board, Flow, Space, Task
+from boards.queries import clock
 from boards.queries.cards import label
 from boards.states import TERMINAL, Status
 
@@ -121,7 +121,7 @@ def _done_by_day(boards: Sequence[Board]) -> dict[int, dict[date, int]]:
 
 
 def _days(done: dict[date, int]) -> list[Day]:
-    today = timezone.now().date()
+    today = clock.now().date()
     span = [today - timedelta(days=back) for back in reversed(range(DAYS))]
     most = max([done.get(day, 0) for day in span] + [1])
     width = 100 / DAYS

@@ -13,9 +13,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Final, Literal
 
 from django.db.models.functions import Now
-from django.utils import timezone
 
 from boards.models import Board, FlowStep, Member, Process
+from boards.queries import clock
 from boards.queries import waiting_rows as source
 from boards.queries.silence import IfNobody, if_nobody
 from boards.queries.task_refs import SILENT_AFTER
@@ -98,7 +98,7 @@ def waiting(
     shown = sorted(
         (r for r in chosen if (not kind or r.group == kind) and (not slug or r.board_slug == slug)), key=_order
     )
-    soon = timezone.now() + SOON
+    soon = clock.now() + SOON
     page = _named(shown[:limit], member)
     return NeedsYou(
         rows=tuple(page),

@@ -155,7 +155,7 @@ def debt_row(it: Mapping[str, Any]) -> Row:
 def _debt_acts(kind: str) -> tuple[RowAct, ...]:
     """What failed for good can be tried again or dropped; a stop is never dropped."""
     retry, drop = RowAct("retry", _("Try again"), "debt"), RowAct("drop", _("Drop"), "debt", True)
-    if kind == "record_ending":
+    if kind in {"record_ending", "recount"}:
         return (RowAct("drop", _("Mark as seen"), "debt"), RowAct("", _("Open"), "open", True))
     return (retry, _OPEN) if kind == "session_stop" else (retry, drop, RowAct("", _("Open"), "open", True))
 
@@ -226,6 +226,7 @@ def _debt_title(kind: str, subject: str) -> str:
         "children_cancel": _("The tasks that “%(subject)s” filed could not be cancelled"),
         "holds_discard": _("What “%(subject)s” still asks could not be discarded"),
         "record_ending": _("How “%(subject)s” ended could not be taken down by the board's own code"),
+        "recount": _("A counter of “%(subject)s” differs from a recount"),
         "cascade": _("What depends on “%(subject)s” could not be settled"),
     }
     return words.get(kind, _("“%(subject)s” still owes: %(kind)s")) % {

@@ -51,6 +51,8 @@ from boards.tasks.progress import (
 )
 from boards.tasks.reading import dependency_outputs, list_tasks, rows_in_session
 from boards.tasks.recording import EndingSeen, record_ending, record_spend, spend_of, spend_view
+from boards.tasks.recounting import recount
+from boards.tasks.retention import drop_events, remove_ended
 from boards.tasks.telling import clear_notice, resend_now, take_owed_notice
 from boards.tasks.types import (
     Claimed,
@@ -118,6 +120,7 @@ __all__ = [
     "defer",
     "dependency_outputs",
     "did_write_land",
+    "drop_events",
     "end_for_good",
     "fail",
     "file_task",
@@ -143,7 +146,9 @@ __all__ = [
     "record_spend",
     "record_step",
     "recorded_steps",
+    "recount",
     "release",
+    "remove_ended",
     "remove_label",
     "renew_leases",
     "report_progress",

@@ -80,7 +80,7 @@ def _file(chain: Chain, board: Board, filings: Sequence[Filing], context: Contex
         raise errors.InvalidInput(f"File 1 to {MAX_BATCH:,} tasks at once.")
     key = cleaning.checked_text(context.idempotency_key, "idempotency_key", cleaning.MAX_KEY)
     context = _turn_of(chain, context)
-    checked = [_checked(filing, board) for filing in filings]
+    checked = [_checked_at(index, filing, board) for index, filing in enumerate(filings)]
     given = [replace(each, checker=filing.checker) for each, filing in zip(checked, filings, strict=True)]
     context = replace(context, idempotency_key=key, partition=partitions.partition_of(chain, board))
     return _write(chain, board, checked, context, _digest(board, context.partition, given))
@@ -90,6 +90,15 @@ def _filing(named: Mapping[str, Any]) -> Filing:
     if unknown := sorted(named.keys() - {each.name for each in fields(Filing)}):
         raise errors.InvalidInput(f"{unknown[0]} cannot be filed.", field=unknown[0])
     return Filing(**{"goal": "", **named})
+
+
+def _checked_at(index: int, filing: Filing, board: Board) -> Filing:
+    """Checked; a refusal says which filing of the batch it is about."""
+    try:
+        return _checked(filing, board)
+    except errors.Refusal as refusal:
+        refusal.facts["index"] = index
+        raise
 
 
 def _checked(filing: Filing, board: Board) -> Filing:
@@ -134,14 +143,15 @@ def _checked_hold(hold: HoldFiling) -> HoldFiling:
 
 def _check_assignees(board: Board, filings: Sequence[Filing]) -> None:
     names = list(board.roster.values_list("name", flat=True))
-    for filing in filings:
+    for index, filing in enumerate(filings):
         if filing.checker != "none" and filing.checker == filing.assignee:
-            raise errors.InvalidInput("checker must be somebody other than the assignee.", field="checker")
+            sentence = "checker must be somebody other than the assignee."
+            raise errors.InvalidInput(sentence, field="checker", index=index)
         for name, field in ((filing.assignee, "assignee"), (filing.checker, "checker")):
             if name and name not in names and not (field == "checker" and name in {"none", "person"}):
                 known = ", ".join(names) or "nobody yet"
                 raise errors.UnknownAssignee(
-                    f"“{name}” is not on the roster of {board.name}. There is {known}.", field=field
+                    f"“{name}” is not on the roster of {board.name}. There is {known}.", field=field, index=index
                 )
 
 
@@ -162,6 +172,7 @@ def _write(chain: Chain, board: Board, filings: Sequence[Filing], context: Conte
     _check_enqueued(board, context.partition, filings)
     filings = _with_ids(board, context.partition, follow_ups.with_ids(filings, roots), first)
     dependencies = _lock_dependencies(board, context.partition, filings, context.filed_by_task)
+    follow_ups.keep(roots)
     tasks = _insert(chain, board, filings, context, dependencies, roots)
     if stored is not None:
         IdempotencyKey.objects.filter(pk=stored.pk).update(result=[task.public_id for task in tasks])
@@ -250,7 +261,11 @@ def _check_not_open(board: Board, filings: Sequence[Filing], context: Context) -
     for filing in fresh:
         twin = open_twins.get((cleaning.goal_hash(filing.goal), filing.assignee))
         if twin is not None:
-            raise errors.AlreadyOpen(f"“{twin.label}” is open already with the same goal.", task_id=twin.public_id)
+            raise errors.AlreadyOpen(
+                f"“{twin.label}” is open already with the same goal.",
+                task_id=twin.public_id,
+                index=filings.index(filing),
+            )
 
 
 def _check_enqueued(board: Board, partition: str, filings: Sequence[Filing]) -> None:
@@ -308,6 +323,8 @@ def _lock_dependencies(board: Board, partition: str, filings: Sequence[Filing], 
     if parent is not None and Task.objects.filter(pk=parent.pk, status=Status.CANCELLED).exists():
         raise errors.ParentCancelled
     locked = {task.public_id: task for task in Task.objects.filter(pk__in=found.values())}
+    if gone := sorted(found.keys() - locked.keys()):  # retention removed it before we had the lock
+        raise errors.DependencyNotOnBoard(f"The dependency {gone[0]} is not on this board.", id=gone[0])
     for name, task in locked.items():
         if task.status in {Status.ERRORED, Status.CANCELLED}:
             raise errors.DependencyEnded(

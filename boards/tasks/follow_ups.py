@@ -84,6 +84,18 @@ def lock_numbers(roots: Roots) -> None:
             cursor.execute("select pg_advisory_xact_lock(%s, %s)", [0x0B0C, key % 2**31])
 
 
+def keep(roots: Roots) -> None:
+    """Keep the roots there until the filing commits; TaskNotFound where retention removed one meanwhile."""
+    if not roots:
+        return
+    taking(Rank.TASK)
+    keys = sorted_keys(root.pk for root in roots.values())
+    with connection.cursor() as cursor:
+        cursor.execute("select pk from boards_task where pk = any(%s) order by pk for key share", [keys])
+        if len(cursor.fetchall()) < len(keys):
+            raise errors.TaskNotFound
+
+
 def with_ids(filings: Sequence[Filing], roots: Roots) -> list[Filing]:
     """Each follow-up with the lowest free `<root>-f<n>`; the caller holds `lock_numbers`."""
     if not roots:

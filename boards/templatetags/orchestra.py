@@ -15,7 +15,6 @@ from typing import Any, Final
 
 from django import template
 from django.template.loader import get_template
-from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import get_language, ngettext
@@ -23,6 +22,7 @@ from django.utils.translation import gettext as _
 
 from boards import markup
 from boards.models import Task
+from boards.queries import clock
 from boards.queries.cards import CardView, task_dom_id
 from boards.states import Status
 from boards.tasks.decisions import StartFacts, why_not_starting
@@ -213,13 +213,13 @@ def _why_words(assignee: str, ended: tuple[tuple[str, str], ...], served: bool, 
     facts = StartFacts(
         waits_for=ended, served=served, chain_busy_with="another task of its chain" if chain_busy else ""
     )
-    reasons = why_not_starting(row, facts, timezone.now())
+    reasons = why_not_starting(row, facts, clock.now())
     return reasons[0] if reasons else ""
 
 
 def _in_words(moment: datetime, shape: str) -> str:
     """What stands there before the module runs, and for readers without it: UTC."""
-    now = timezone.now()
+    now = clock.now()
     passed = (now - moment).total_seconds()
     if shape == "age":
         return age_words(passed)
@@ -231,12 +231,12 @@ def _in_words(moment: datetime, shape: str) -> str:
     if shape == "due" and passed > 0:
         return _("overdue %(age)s") % {"age": age_words(passed)}
     utc = moment.astimezone(UTC)
-    clock = f"{utc:%H:%M}" if utc.date() == now.date() else f"{utc.day} {utc:%b %H:%M}"
+    short = f"{utc:%H:%M}" if utc.date() == now.date() else f"{utc.day} {utc:%b %H:%M}"
     if shape == "due":
-        return _("due %(time)s") % {"time": clock}
+        return _("due %(time)s") % {"time": short}
     if shape == "second":
         return f"{utc:%H:%M:%S}"
-    return clock if shape == "clock" else f"{utc:%Y-%m-%d %H:%M:%S} UTC"
+    return short if shape == "clock" else f"{utc:%Y-%m-%d %H:%M:%S} UTC"
 
 
 def age_words(seconds: float) -> str:

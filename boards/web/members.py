@@ -20,6 +20,7 @@ from django.views.decorators.http import require_POST
 
 from boards import actors
 from boards.models import Member
+from boards.queries import clock
 from boards.queries.catchup import cursor_at, snapshot
 from boards.stored_text import clean_text
 
@@ -54,12 +55,13 @@ def member_page(
         memberships: list[Any] = list(
             Member.objects.filter(user=request.user)
             .select_related("space")
-            .annotate(snapshot=snapshot())
+            .annotate(snapshot=snapshot(), db_now=clock.annotation())
             .order_by("space__name", "pk")
         )
         if not memberships:
             return render(request, "signin_no_space.html", status=403)
         _clean_texts(request)
+        clock.heard(memberships[0].db_now)
         asked = cast(MemberRequest, request)
         asked.memberships = memberships
         asked.member = _current(memberships, request.session.get(SPACE_KEY))

@@ -3,7 +3,7 @@
 from django.urls import URLPattern, path, register_converter
 from django.urls.converters import StringConverter
 
-from boards.web import task, task_acts, task_forms
+from boards.web import batch, task, task_acts, task_forms
 
 
 class TaskId(StringConverter):
@@ -16,6 +16,7 @@ register_converter(TaskId, "task_id")
 
 urlpatterns: list[URLPattern] = [
     path("b/<slug:slug>/new/", task_forms.new_task, name="new_task"),
+    path("b/<slug:slug>/batch/", batch.file_batch, name="file_batch"),
     path("b/<slug:slug>/deps", task_forms.dependency_options, name="dependency_options"),
     path("b/<slug:slug>/t/<task_id:public_id>/", task.task, name="task"),
     path("b/<slug:slug>/t/<task_id:public_id>/parts", task.task_parts, name="task_parts"),

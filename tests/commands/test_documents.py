@@ -11,12 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from boards.states import TRANSITIONS, Status
+from boards.states import TRANSITIONS, Status, Verb, matrix
 from boards.workers.protocol import WORKERS, Answer, Suspended, SyncWorkerTask, TaskFacts
 from tests.workers.conftest import RecordingPort
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text()
+ARCHITECTURE = (ROOT / "docs" / "architecture.md").read_text()
 DEPLOY = (ROOT / "docs" / "deploy.md").read_text()
 SETTINGS = (ROOT / "orchestra" / "settings.py").read_text()
 
@@ -34,6 +35,15 @@ def test_the_picture_of_the_states_has_exactly_the_moves_there_are() -> None:
     assert drawn == moves - {(Status.ERRORED, Status.ERRORED)}
 
 
+def test_the_matrix_of_verbs_and_statuses_is_the_table_that_the_code_uses() -> None:
+    assert matrix() in ARCHITECTURE
+    lines = matrix().splitlines()
+    assert [re.findall(r"`(\w+)`", line) for line in lines[2:]] == [[verb] for verb in Verb if verb != Verb.FILE]
+    assert all(line.count("|") == len(Status) + 2 for line in lines)
+    retry = next(line for line in lines if line.startswith("| `retry`"))
+    assert retry == "| `retry` | refused | refused | refused | refused | final | **Ready** | **Ready** |"
+
+
 def test_the_table_of_dependencies_names_each() -> None:
     declared = re.search(r"^dependencies = \[(.*?)^\]", (ROOT / "pyproject.toml").read_text(), re.DOTALL | re.MULTILINE)
     assert declared
@@ -42,7 +52,7 @@ def test_the_table_of_dependencies_names_each() -> None:
         assert name in table, name
 
 
-@pytest.mark.parametrize("word", ["drain", "sweeper", "up", "signin", "doctor", "flow"])
+@pytest.mark.parametrize("word", ["drain", "sweeper", "up", "signin", "doctor", "flow", "retention"])
 def test_the_commands_it_names_are_there(word: str) -> None:
     assert (ROOT / "boards" / "management" / "commands" / f"{word}.py").exists()
     assert f"`{word}" in README

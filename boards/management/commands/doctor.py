@@ -10,7 +10,7 @@ from django.db import DatabaseError
 
 from boards.queries import health
 
-LOOKS = (health.migrations, health.sweepers, health.drains, health.listeners, health.debts)
+LOOKS = (health.migrations, health.sweepers, health.drains, health.listeners, health.debts, health.counters)
 
 
 class Command(BaseCommand):
