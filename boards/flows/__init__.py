@@ -4,9 +4,15 @@ Doors use the functions named here. A definition is judged by `validation`, wher
 (pure), and the one `advance` writes it; tasks and holds of a step go through their own engines.
 """
 
+from boards.flows import clearing as _clearing
+from boards.flows import goal_judging as _goal_judging
 from boards.flows.advance import Trigger, advance
 from boards.flows.cancelling import cancel_run, cancel_turn
 from boards.flows.definition import Action, FlowDefinition, StepDefinition, load
+from boards.flows.goals import GoalState, goal
+from boards.flows.kinds import calling as _calling
+from boards.flows.kinds import parallel as _parallel
+from boards.flows.kinds import stage as _stage
 from boards.flows.library import install, save_version
 from boards.flows.moving import mark_complete, move, run_again, signal
 from boards.flows.refusals import IllegalRunMove, RunMovedOn
@@ -16,14 +22,21 @@ from boards.flows.validation import validate
 __all__ = [
     "Action",
     "FlowDefinition",
+    "GoalState",
     "IllegalRunMove",
     "RunMovedOn",
     "StepDefinition",
     "Trigger",
+    "_calling",
+    "_clearing",
+    "_goal_judging",
+    "_parallel",
+    "_stage",
     "advance",
     "cancel_run",
     "cancel_turn",
     "checked_inputs",
+    "goal",
     "install",
     "load",
     "mark_complete",

@@ -14,6 +14,7 @@ from boards.errors import NotFound
 from boards.flows import runs
 from boards.flows.advance import OLDER_VISIT, REPEATED, Trigger, advance
 from boards.flows.refusals import IllegalRunMove, RunMovedOn
+from boards.flows.situation import working
 from boards.locks import engine_transaction
 from boards.models import FlowRun, Task, TranscriptItem
 from boards.states import Phase, RunStatus, Status
@@ -118,8 +119,10 @@ def _make_way(chain: Chain, run_id: int, visit_id: int, step_key: str, cancel_tu
     """
     run, flow = runs.lock(run_id)
     visit, target = run.current_visit, flow.step(step_key)
-    task = runs.task_of(visit) if visit and visit.pk == visit_id else None
-    if task is None or task.is_ended or target is None or target.key == (visit.step_key if visit else ""):
+    if visit is None or visit.pk != visit_id or target is None or target.key == visit.step_key:
+        return
+    task = working(visit)
+    if task is None:
         return
     if task.status in (Status.IN_PROGRESS, Status.NEEDS_CHECK) and not cancel_turn:
         label = Status(task.status).label.lower()
@@ -127,6 +130,8 @@ def _make_way(chain: Chain, run_id: int, visit_id: int, step_key: str, cancel_tu
             f"Its task is {label}, so the run cannot be moved yet. Cancel its turn and move it, or wait.",
             task=task.public_id,
         )
+    if task.pk != visit.task_id:
+        return  # one of several works; what is left of them is ended behind the move
     reason = f"{chain.name} moved the run to {target.name}."
     tasks.cancel(runs.flows_for(chain), task, reason, via="flow", cause=MOVED_AWAY)
     say(run, reason, task)

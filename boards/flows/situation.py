@@ -13,8 +13,8 @@ from boards.actors import Chain
 from boards.flows import data, templating
 from boards.flows.definition import FlowDefinition, StepDefinition
 from boards.flows.entering import Arrival, go
-from boards.models import FlowRun, Hold, StepChange, Visit
-from boards.states import HoldState, Status
+from boards.models import FlowRun, Hold, StepChange, Task, Visit
+from boards.states import TERMINAL, HoldState, Status
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +37,16 @@ def open_question(at: Situation) -> bool:
     return Hold.objects.filter(visit=at.visit, state=HoldState.OPEN).exists() or (
         at.visit.task_id is not None and Hold.objects.filter(task=at.visit.task_id, state=HoldState.OPEN).exists()
     )
+
+
+def working(visit: Visit) -> Task | None:
+    """A task of the visit that has not ended: its turn's, or that of one of its branches."""
+    keys = list(visit.branches.filter(outcome="", task__isnull=False).values_list("task", flat=True))
+    if visit.task_id is not None:
+        keys.append(visit.task_id)
+    if not keys:
+        return None
+    return Task.objects.filter(pk__in=keys).exclude(status__in=sorted(TERMINAL)).order_by("pk").first()
 
 
 def signal_of(run: FlowRun, visit: Visit) -> dict[str, Any] | None:
