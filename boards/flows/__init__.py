@@ -6,6 +6,7 @@ Doors use the functions named here. A definition is judged by `validation`, wher
 
 from boards.flows.advance import Trigger, advance
 from boards.flows.cancelling import cancel_run, cancel_turn
+from boards.flows.deadlines import move_due_time, withdraw_due
 from boards.flows.definition import Action, FlowDefinition, StepDefinition, load
 from boards.flows.library import install, save_version
 from boards.flows.moving import mark_complete, move, run_again, signal
@@ -28,10 +29,12 @@ __all__ = [
     "load",
     "mark_complete",
     "move",
+    "move_due_time",
     "run_again",
     "save_version",
     "signal",
     "start",
     "start_again",
     "validate",
+    "withdraw_due",
 ]

@@ -17,7 +17,7 @@ from django.db.models.functions import Now
 from boards import people, tasks
 from boards.actors import Chain
 from boards.errors import InvalidInput, Refusal
-from boards.flows import data, runs, templating
+from boards.flows import data, due_times, runs, templating
 from boards.flows.definition import Action, FlowDefinition, StepDefinition
 from boards.flows.templating import TemplatingError
 from boards.models import FlowRun, Member, Role, StepChange, Visit
@@ -120,7 +120,8 @@ def _begin(run: FlowRun, flow: FlowDefinition, arrival: Arrival, visit: Visit) -
 def _start_work(run: FlowRun, flow: FlowDefinition, step: StepDefinition, visit: Visit) -> dict[str, Any]:
     """File the step's task or open its hold; answers what the visit is to say."""
     if step.files_task:
-        return {"phase": Phase.WORKING, "task": _file_task(run, flow, step, visit)}
+        due_at = due_times.from_entry(step, run.flow.space)
+        return {"phase": Phase.WORKING, "task": _file_task(run, flow, step, visit), "due_at": due_at}
     if step.kind == "approval":
         return {"phase": Phase.WAITING, "due_at": _open_hold(run, flow, step, visit)}
     return {"phase": Phase.WAITING}

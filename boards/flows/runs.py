@@ -27,7 +27,7 @@ def lock(run_id: int) -> tuple[FlowRun, FlowDefinition]:
     taking(Rank.FLOW_RUN)
     found = (
         FlowRun.objects.select_for_update(of=("self",), no_key=True)
-        .select_related("flow__board", "version__flow", "current_visit")
+        .select_related("flow__board", "flow__space", "version__flow", "current_visit")
         .filter(pk=run_id)
         .first()
     )

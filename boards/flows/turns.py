@@ -46,17 +46,6 @@ def _is_over(run: FlowRun, *, completed: bool) -> bool:
     return run.status != RunStatus.ACTIVE and not (run.status == RunStatus.FAILED and completed)
 
 
-def timed_out(at: Situation) -> str:
-    """The step's due time passed and its task was withdrawn: the step fails with `timeout` (spec: 05 section 4.3)."""
-    task = runs.task_of(at.visit)
-    if task is None or task.pk != at.facts.get("task_key") or not task.withdrawn:
-        return OVERTAKEN
-    if at.run.status != RunStatus.ACTIVE:
-        return ENDED_RUN
-    runs.fail_step(at.run, at.visit, "The due time passed.", at.chain, "timeout")
-    return "failed"
-
-
 def hold_closed(at: Situation) -> str:
     """The step's hold was closed: the answer is the step's output; past its due time it reads as a no."""
     hold = Hold.objects.filter(pk=int(at.facts["hold"]), visit=at.visit).first()

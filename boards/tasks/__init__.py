@@ -75,6 +75,7 @@ from boards.tasks.verbs import (
     skip,
     stopping,
     withdraw,
+    withdraw_many,
 )
 from boards.tasks.waiting import get_task
 
@@ -165,4 +166,5 @@ __all__ = [
     "take_owed_notice",
     "update_task",
     "withdraw",
+    "withdraw_many",
 ]

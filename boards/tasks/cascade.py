@@ -5,9 +5,12 @@ Each is safe to repeat: it looks at the rows again under their locks and does no
 
 from __future__ import annotations
 
+from django.db.models.functions import Now
+
 from boards.actors import service
 from boards.debts.kinds import pays
-from boards.models import Debt, Task, TaskDep
+from boards.locks import Rank, taking
+from boards.models import Attempt, Debt, Task, TaskDep
 from boards.states import TERMINAL, Status, Verb
 from boards.tasks import rows
 from boards.tasks.aftermath import WITHDRAW, Reason, close_holds
@@ -104,6 +107,19 @@ def children_cancel(debt: Debt) -> bool:
         ]
     )
     return len(keys) < PER_TRANSACTION
+
+
+@pays("lend_end")
+def lend_end(debt: Debt) -> bool:
+    """End what the worker of a withdrawn attempt was lent, and note since when it has nothing left.
+
+    Its ticket is void since the withdraw's own write; this is the record of it, and the place for rights that are rows.
+    """
+    taking(Rank.ATTEMPT)
+    Attempt.objects.filter(task=debt.task_id, number=debt.data["attempt"], lend_ended_at=None).update(
+        lend_ended_at=Now()
+    )
+    return True
 
 
 @pays("holds_discard")
