@@ -17,10 +17,10 @@ from boards.flows.due_times import is_over
 from boards.flows.refusals import IllegalRunMove, RunMovedOn
 from boards.locks import engine_transaction
 from boards.models import FlowRun, Task, TranscriptItem
-from boards.states import Phase, RunStatus, Status
+from boards.states import Cause, Phase, RunStatus, Status
 from boards.tasks import Reason, Recorded, TaskWriteOutcome, cleaning
 
-MOVED_AWAY = "teardown"
+MOVED_AWAY = Cause.TEARDOWN
 
 
 def mark_complete(chain: Chain, run: FlowRun, *, visit_id: int | None = None) -> FlowRun:

@@ -15,13 +15,13 @@ from boards.debts import owing
 from boards.event_log import Entry, record_all
 from boards.locks import Rank, taking
 from boards.models import Debt, Hold, Task, TaskDep, Visit
-from boards.states import TERMINAL, HoldKind, HoldState, Status, Verb
+from boards.states import TERMINAL, Cause, HoldKind, HoldState, Status, Verb
 from boards.tasks import notices
 
 if TYPE_CHECKING:
     from boards.tasks.endings import Ended
 
-WITHDRAW: Final = "withdraw"  # the cause of a withdraw and of all that follows from it
+WITHDRAW: Final = Cause.WITHDRAW  # the cause of a withdraw and of all that follows from it
 WITHDRAWN_WORDS: Final = "The due time passed."
 
 
@@ -160,7 +160,7 @@ def owe(one: Ended) -> None:
     if one.settlement.cancel_filed:
         _owe_children(one)
     if one.task.visit_id is not None:
-        of_turn = one.settlement.cause == "user_cancel"
+        of_turn = one.settlement.cause == Cause.USER_CANCEL
         _owe_advance(one, after=stop if of_turn else None)
 
 
@@ -217,7 +217,7 @@ def _owe_resume(one: Ended) -> None:
 def _owe_cascade(one: Ended, told: bool) -> Debt | None:
     """`told`: the filer hears of this ending, so it is told of the dependents with it and not by each of them."""
     task, settlement = one.task, one.settlement
-    of_turn = task.visit_id is not None and settlement.cause == "user_cancel"
+    of_turn = task.visit_id is not None and settlement.cause == Cause.USER_CANCEL
     if task.status == Status.COMPLETED or of_turn or not TaskDep.objects.filter(dependency=task.pk).exists():
         return None
     sessions = settlement.told | ({str(task.filer_id)} if told else set())
@@ -247,7 +247,7 @@ def _owe_advance(one: Ended, after: Debt | None) -> None:
         "task_key": task.pk,
         "ending": str(task.status),
         "cause": settlement.cause or settlement.via,
-        "had_open_hold": task.open_holds > 0,
+        "had_open_hold": task.open_holds > 0 or settlement.asked,
     }
     owing.owe("flow_advance", f"flow_advance:{_ending(one)}", task=task, run=run_of(task), after=after, data=data)
 

@@ -11,7 +11,7 @@ from boards.actors import service
 from boards.debts.kinds import pays
 from boards.locks import Rank, taking
 from boards.models import Attempt, Debt, Task, TaskDep
-from boards.states import TERMINAL, Status, Verb
+from boards.states import TERMINAL, Cause, Status, Verb
 from boards.tasks import rows
 from boards.tasks.aftermath import WITHDRAW, Reason, close_holds
 from boards.tasks.cleaning import CASCADE_FROM, CASCADE_WAS_HELD
@@ -54,7 +54,7 @@ def cascade(debt: Debt) -> bool:
                 Options(advisory=True),
                 text=debt.data["reason"],
                 via="cascade",
-                cause="cascade",
+                cause=Cause.CASCADE,
                 metadata={CASCADE_FROM: cause.public_id}
                 | ({CASCADE_WAS_HELD: True} if locked[key].status == Status.HELD else {}),
                 told=frozenset(debt.data.get("told", ())),
@@ -90,7 +90,8 @@ def children_cancel(debt: Debt) -> bool:
     chain = service("sweeper", parent.board.space_id)
     ended = "was withdrawn, since its due time passed" if parent.withdrawn else "was cancelled"
     reason = f"“{parent.label}”, which filed this, {ended}."
-    cause = debt.data.get("cause", "")
+    # Nobody cancelled these themselves: the parent's own cause must not count as theirs.
+    cause = WITHDRAW if parent.withdrawn else Cause.PARENT_STOP
     settle_many(
         [
             Settlement(

@@ -96,8 +96,10 @@ def test_a_stop_is_owed_until_its_worker_is_gone(stage: Stage) -> None:
     assert not Debt.objects.exists()
 
 
-@pytest.mark.parametrize(("kind", "point"), [("holds_discard", "before"), ("holds_discard", "inside"),
-                                             ("flow_advance", "inside")])  # fmt: skip
+WITHDRAWN = [(kind, point) for kind in ("lend_end", "holds_discard", "flow_failure_steps") for point in POINTS]
+
+
+@pytest.mark.parametrize(("kind", "point"), WITHDRAWN)
 def test_the_chain_of_a_withdraw_goes_on_where_it_broke(kind: str, point: str, stage: Stage) -> None:
     run = stage.started()
     got = stage.claim()
@@ -110,6 +112,7 @@ def test_the_chain_of_a_withdraw_goes_on_where_it_broke(kind: str, point: str, s
     assert place(run) == "write active"
     sweep()
     hold.refresh_from_db()
-    assert (hold.state, place(run), fresh(run).error) == ("discarded", "write failed", "The due time passed.")
+    told = "The due time of Write passed, so its task was withdrawn."
+    assert (hold.state, place(run), fresh(run).error) == ("discarded", "write failed", told)
     assert Event.objects.filter(kind="hold.discarded").count() == 1
     assert Event.objects.filter(kind="step.failed").count() == 1

@@ -28,6 +28,7 @@ steps:
   - {key: done, name: Done}
 """
 UNTIMED = TIMED.replace(", timeout_ms: 60000", "").replace("timed", "untimed")
+PASSED = "The due time of Write passed, so its task was withdrawn."
 ASKED = """
 key: asked
 name: Asked
