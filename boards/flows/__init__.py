@@ -8,6 +8,7 @@ from boards.flows import clearing as _clearing
 from boards.flows import goal_judging as _goal_judging
 from boards.flows.advance import Trigger, advance
 from boards.flows.cancelling import cancel_run, cancel_turn
+from boards.flows.deadlines import move_due_time, withdraw_due
 from boards.flows.definition import Action, FlowDefinition, StepDefinition, load
 from boards.flows.goals import GoalState, goal
 from boards.flows.kinds import calling as _calling
@@ -41,10 +42,12 @@ __all__ = [
     "load",
     "mark_complete",
     "move",
+    "move_due_time",
     "run_again",
     "save_version",
     "signal",
     "start",
     "start_again",
     "validate",
+    "withdraw_due",
 ]

@@ -12,6 +12,7 @@ from boards.flows.definition import ASKING_KINDS, StepDefinition
 from boards.flows.entering import Arrival, changed_data, complete, go
 from boards.flows.refusals import IllegalRunMove
 from boards.flows.situation import Situation, matcher, move_to, open_question, signal_of, working
+from boards.flows.stopping import refuse_stopping
 from boards.flows.templating import TemplatingError
 from boards.models import StepChange
 from boards.states import Phase, RunStatus, Status
@@ -87,6 +88,7 @@ def _idle_step(at: Situation, what: str) -> StepDefinition:
 
 
 def _refuse_working(at: Situation, what: str) -> None:
+    refuse_stopping(at.visit)
     task = working(at.visit)
     if task is not None:
         sentence = f"Its task is {Status(task.status).label.lower()}, so the run cannot be {what} yet. "

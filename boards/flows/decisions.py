@@ -11,8 +11,9 @@ from enum import StrEnum
 from typing import Final
 
 from boards.flows.definition import Action, FlowDefinition, StepDefinition
+from boards.states import Cause
 
-USER_CANCEL: Final = "user_cancel"
+USER_CANCEL: Final = Cause.USER_CANCEL
 
 
 class How(StrEnum):

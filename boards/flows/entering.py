@@ -17,7 +17,7 @@ from django.db.models.functions import Now
 from boards import people
 from boards.actors import Chain
 from boards.errors import Refusal
-from boards.flows import afterwards, data, failing, runs, templating, works
+from boards.flows import afterwards, data, due_times, failing, runs, templating, works
 from boards.flows.definition import MANY_KINDS, Action, FlowDefinition, StepDefinition
 from boards.flows.kinds.registry import STARTERS
 from boards.flows.side_effects import SIDE_EFFECTS
@@ -138,5 +138,7 @@ def _begin(run: FlowRun, flow: FlowDefinition, arrival: Arrival, visit: Visit) -
 
 def _start_work(run: FlowRun, flow: FlowDefinition, step: StepDefinition, visit: Visit, chain: Chain) -> dict[str, Any]:
     """What runs in the step, by its kind; answers what the visit is to say."""
+    due = due_times.from_entry(step, run.flow.space)
     starter = STARTERS.get(step.kind)
-    return works.begin(run, flow, step, visit) if starter is None else starter(run, flow, step, visit, chain)
+    begun = works.begin(run, flow, step, visit) if starter is None else starter(run, flow, step, visit, chain)
+    return begun if due is None else begun | {"due_at": due}

@@ -13,14 +13,15 @@ from boards.actors import Chain
 from boards.errors import NotFound
 from boards.flows import runs
 from boards.flows.advance import OLDER_VISIT, REPEATED, Trigger, advance
+from boards.flows.due_times import is_over
 from boards.flows.refusals import IllegalRunMove, RunMovedOn
 from boards.flows.situation import working
 from boards.locks import engine_transaction
 from boards.models import FlowRun, Task, TranscriptItem
-from boards.states import Phase, RunStatus, Status
+from boards.states import Cause, Phase, RunStatus, Status
 from boards.tasks import Reason, Recorded, TaskWriteOutcome, cleaning
 
-MOVED_AWAY = "teardown"
+MOVED_AWAY = Cause.TEARDOWN
 
 
 def mark_complete(chain: Chain, run: FlowRun, *, visit_id: int | None = None) -> FlowRun:
@@ -145,7 +146,7 @@ def _retry_task(chain: Chain, run_id: int, visit_id: int) -> bool:
     if visit is None or visit.pk != visit_id or run.status not in (RunStatus.ACTIVE, RunStatus.FAILED):
         return False
     task = runs.task_of(visit)
-    if task is None or task.status not in (Status.ERRORED, Status.CANCELLED) or task.withdrawn:
+    if task is None or task.status not in (Status.ERRORED, Status.CANCELLED) or task.withdrawn or is_over(visit):
         return False
     outcome = tasks.retry(chain, task)
     if outcome.result is not Recorded.RECORDED:

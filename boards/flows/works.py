@@ -32,7 +32,7 @@ def begin(
         return {
             "phase": Phase.WORKING,
             "task": _file_task(run, flow, step, visit),
-            "due_at": _due(run, step, branch),
+            "due_at": due_in(step.timeout_ms) if branch else None,
         }
     if step.kind in ASKING_KINDS:
         return {"phase": Phase.WAITING, "due_at": _ask(run, flow, step, visit, branch).due_at}
@@ -53,14 +53,6 @@ def goal_of(flow: FlowDefinition, prompt: str, known: dict[str, Any]) -> str:
     """The flow's prompt and then the step's, both worked out."""
     prompts = [templating.render(each, known).strip() for each in (flow.prompt, prompt)]
     return "\n\n".join(part for part in prompts if part)
-
-
-def _due(run: FlowRun, step: StepDefinition, branch: Branch | None) -> Any:
-    """An agent's step has the space's due time where it says none; a column and a branch have their own or none."""
-    ms = step.timeout_ms
-    if ms is None and step.kind == "agent" and branch is None:
-        ms = run.flow.space.agent_timeout_ms
-    return due_in(ms)
 
 
 def _file_task(run: FlowRun, flow: FlowDefinition, step: StepDefinition, visit: Visit) -> Task:

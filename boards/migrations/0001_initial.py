@@ -13,703 +13,1427 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     initial = True
 
     dependencies = [
-        ('auth', '0012_alter_user_first_name_max_length'),
+        ("auth", "0012_alter_user_first_name_max_length"),
     ]
 
     operations = [
         migrations.CreateModel(
-            name='Board',
+            name="Board",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('slug', models.SlugField(max_length=80)),
-                ('name', models.CharField(max_length=200)),
-                ('mode', models.CharField(choices=[('plan', 'Plan'), ('delegation', 'Delegation')], default='plan', max_length=12)),
-                ('concurrency', models.PositiveIntegerField(default=4)),
-                ('claim_order', models.CharField(choices=[('topological', 'Oldest first'), ('fifo', 'First in, first out'), ('priority', 'Priority first')], default='topological', max_length=12)),
-                ('on_idle', models.CharField(choices=[('complete', 'Complete'), ('complete-or-blocked', 'Complete Or Blocked'), ('wait', 'Wait')], default='complete-or-blocked', max_length=20)),
-                ('lease_ms', models.BigIntegerField(default=120000)),
-                ('max_enqueued_tasks', models.PositiveIntegerField(blank=True, default=10000, null=True)),
-                ('max_total_tasks', models.PositiveIntegerField(blank=True, null=True)),
-                ('max_total_retries', models.PositiveIntegerField(blank=True, default=50, null=True)),
-                ('on_error', models.CharField(choices=[('skip', 'Skip'), ('fail', 'Fail')], default='skip', max_length=4)),
-                ('default_worker', models.CharField(blank=True, default='', max_length=100)),
-                ('checker', models.CharField(default='none', max_length=100)),
-                ('send_back_spends_try', models.BooleanField(default=False)),
-                ('max_send_backs', models.PositiveIntegerField(default=3)),
-                ('input_schema', models.JSONField(blank=True, null=True)),
-                ('output_schema', models.JSONField(blank=True, null=True)),
-                ('retry_backoff_ms', models.PositiveIntegerField(default=0)),
-                ('dispatch_wait_ms', models.BigIntegerField(default=3600000)),
-                ('dispatches', models.BooleanField(default=True)),
-                ('initial_tasks', models.JSONField(blank=True, default=list)),
-                ('max_iterations', models.PositiveIntegerField(default=10000)),
-                ('scope', models.CharField(choices=[('space', 'Space'), ('run', 'Run')], default='space', max_length=5)),
-                ('partition_by', models.CharField(choices=[('none', 'None'), ('session', 'Session'), ('user', 'User')], default='none', max_length=8)),
-                ('paused', models.BooleanField(default=False)),
-                ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), editable=False)),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("slug", models.SlugField(max_length=80)),
+                ("name", models.CharField(max_length=200)),
+                (
+                    "mode",
+                    models.CharField(
+                        choices=[("plan", "Plan"), ("delegation", "Delegation")], default="plan", max_length=12
+                    ),
+                ),
+                ("concurrency", models.PositiveIntegerField(default=4)),
+                (
+                    "claim_order",
+                    models.CharField(
+                        choices=[
+                            ("topological", "Oldest first"),
+                            ("fifo", "First in, first out"),
+                            ("priority", "Priority first"),
+                        ],
+                        default="topological",
+                        max_length=12,
+                    ),
+                ),
+                (
+                    "on_idle",
+                    models.CharField(
+                        choices=[
+                            ("complete", "Complete"),
+                            ("complete-or-blocked", "Complete Or Blocked"),
+                            ("wait", "Wait"),
+                        ],
+                        default="complete-or-blocked",
+                        max_length=20,
+                    ),
+                ),
+                ("lease_ms", models.BigIntegerField(default=120000)),
+                ("max_enqueued_tasks", models.PositiveIntegerField(blank=True, default=10000, null=True)),
+                ("max_total_tasks", models.PositiveIntegerField(blank=True, null=True)),
+                ("max_total_retries", models.PositiveIntegerField(blank=True, default=50, null=True)),
+                (
+                    "on_error",
+                    models.CharField(choices=[("skip", "Skip"), ("fail", "Fail")], default="skip", max_length=4),
+                ),
+                ("default_worker", models.CharField(blank=True, default="", max_length=100)),
+                ("checker", models.CharField(default="none", max_length=100)),
+                ("send_back_spends_try", models.BooleanField(default=False)),
+                ("max_send_backs", models.PositiveIntegerField(default=3)),
+                ("input_schema", models.JSONField(blank=True, null=True)),
+                ("output_schema", models.JSONField(blank=True, null=True)),
+                ("retry_backoff_ms", models.PositiveIntegerField(default=0)),
+                ("dispatch_wait_ms", models.BigIntegerField(default=3600000)),
+                ("dispatches", models.BooleanField(default=True)),
+                ("initial_tasks", models.JSONField(blank=True, default=list)),
+                ("max_iterations", models.PositiveIntegerField(default=10000)),
+                (
+                    "scope",
+                    models.CharField(choices=[("space", "Space"), ("run", "Run")], default="space", max_length=5),
+                ),
+                (
+                    "partition_by",
+                    models.CharField(
+                        choices=[("none", "None"), ("session", "Session"), ("user", "User")],
+                        default="none",
+                        max_length=8,
+                    ),
+                ),
+                ("paused", models.BooleanField(default=False)),
+                (
+                    "created_at",
+                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), editable=False),
+                ),
             ],
         ),
         migrations.CreateModel(
-            name='LogEpoch',
+            name="LogEpoch",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('uuid', models.UUIDField(default=uuid.uuid4, editable=False)),
-                ('system_identifier', models.CharField(max_length=40)),
-                ('at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), editable=False)),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("uuid", models.UUIDField(default=uuid.uuid4, editable=False)),
+                ("system_identifier", models.CharField(max_length=40)),
+                ("at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), editable=False)),
             ],
         ),
         migrations.CreateModel(
-            name='Process',
+            name="Process",
             fields=[
-                ('id', models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False)),
-                ('kind', models.CharField(choices=[('drain', 'Drain'), ('sweeper', 'Sweeper')], max_length=8)),
-                ('host', models.TextField(blank=True, default='')),
-                ('pid', models.PositiveIntegerField()),
-                ('version', models.TextField(blank=True, default='')),
-                ('boards', django.contrib.postgres.fields.ArrayField(base_field=models.BigIntegerField(), blank=True, default=list, size=None)),
-                ('assignees', django.contrib.postgres.fields.ArrayField(base_field=models.TextField(), blank=True, default=list, size=None)),
-                ('slots', models.PositiveIntegerField(default=0)),
-                ('busy', models.PositiveIntegerField(default=0)),
-                ('listening', models.BooleanField(default=False)),
-                ('started_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), editable=False)),
-                ('beat_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
-                ('stopped_at', models.DateTimeField(blank=True, null=True)),
+                ("id", models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False)),
+                ("kind", models.CharField(choices=[("drain", "Drain"), ("sweeper", "Sweeper")], max_length=8)),
+                ("host", models.TextField(blank=True, default="")),
+                ("pid", models.PositiveIntegerField()),
+                ("version", models.TextField(blank=True, default="")),
+                (
+                    "boards",
+                    django.contrib.postgres.fields.ArrayField(
+                        base_field=models.BigIntegerField(), blank=True, default=list, size=None
+                    ),
+                ),
+                (
+                    "assignees",
+                    django.contrib.postgres.fields.ArrayField(
+                        base_field=models.TextField(), blank=True, default=list, size=None
+                    ),
+                ),
+                ("slots", models.PositiveIntegerField(default=0)),
+                ("busy", models.PositiveIntegerField(default=0)),
+                ("listening", models.BooleanField(default=False)),
+                (
+                    "started_at",
+                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), editable=False),
+                ),
+                ("beat_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ("stopped_at", models.DateTimeField(blank=True, null=True)),
             ],
             options={
-                'verbose_name_plural': 'processes',
+                "verbose_name_plural": "processes",
             },
         ),
         migrations.CreateModel(
-            name='Space',
+            name="Space",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('slug', models.SlugField(unique=True)),
-                ('name', models.CharField(max_length=200)),
-                ('agent_timeout_ms', models.BigIntegerField(blank=True, null=True)),
-                ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), editable=False)),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("slug", models.SlugField(unique=True)),
+                ("name", models.CharField(max_length=200)),
+                ("agent_timeout_ms", models.BigIntegerField(blank=True, null=True)),
+                (
+                    "created_at",
+                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), editable=False),
+                ),
             ],
         ),
         migrations.CreateModel(
-            name='User',
+            name="User",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('password', models.CharField(max_length=128, verbose_name='password')),
-                ('last_login', models.DateTimeField(blank=True, null=True, verbose_name='last login')),
-                ('is_superuser', models.BooleanField(default=False, help_text='Designates that this user has all permissions without explicitly assigning them.', verbose_name='superuser status')),
-                ('username', models.CharField(error_messages={'unique': 'A user with that username already exists.'}, help_text='Required. 150 characters or fewer. Letters, digits and @/./+/-/_ only.', max_length=150, unique=True, validators=[django.contrib.auth.validators.UnicodeUsernameValidator()], verbose_name='username')),
-                ('first_name', models.CharField(blank=True, max_length=150, verbose_name='first name')),
-                ('last_name', models.CharField(blank=True, max_length=150, verbose_name='last name')),
-                ('email', models.EmailField(blank=True, max_length=254, verbose_name='email address')),
-                ('is_staff', models.BooleanField(default=False, help_text='Designates whether the user can log into this admin site.', verbose_name='staff status')),
-                ('is_active', models.BooleanField(default=True, help_text='Designates whether this user should be treated as active. Unselect this instead of deleting accounts.', verbose_name='active')),
-                ('date_joined', models.DateTimeField(default=django.utils.timezone.now, verbose_name='date joined')),
-                ('groups', models.ManyToManyField(blank=True, help_text='The groups this user belongs to. A user will get all permissions granted to each of their groups.', related_name='user_set', related_query_name='user', to='auth.group', verbose_name='groups')),
-                ('user_permissions', models.ManyToManyField(blank=True, help_text='Specific permissions for this user.', related_name='user_set', related_query_name='user', to='auth.permission', verbose_name='user permissions')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("password", models.CharField(max_length=128, verbose_name="password")),
+                ("last_login", models.DateTimeField(blank=True, null=True, verbose_name="last login")),
+                (
+                    "is_superuser",
+                    models.BooleanField(
+                        default=False,
+                        help_text="Designates that this user has all permissions without explicitly assigning them.",
+                        verbose_name="superuser status",
+                    ),
+                ),
+                (
+                    "username",
+                    models.CharField(
+                        error_messages={"unique": "A user with that username already exists."},
+                        help_text="Required. 150 characters or fewer. Letters, digits and @/./+/-/_ only.",
+                        max_length=150,
+                        unique=True,
+                        validators=[django.contrib.auth.validators.UnicodeUsernameValidator()],
+                        verbose_name="username",
+                    ),
+                ),
+                ("first_name", models.CharField(blank=True, max_length=150, verbose_name="first name")),
+                ("last_name", models.CharField(blank=True, max_length=150, verbose_name="last name")),
+                ("email", models.EmailField(blank=True, max_length=254, verbose_name="email address")),
+                (
+                    "is_staff",
+                    models.BooleanField(
+                        default=False,
+                        help_text="Designates whether the user can log into this admin site.",
+                        verbose_name="staff status",
+                    ),
+                ),
+                (
+                    "is_active",
+                    models.BooleanField(
+                        default=True,
+                        help_text="Designates whether this user should be treated as active. Unselect this instead of deleting accounts.",
+                        verbose_name="active",
+                    ),
+                ),
+                ("date_joined", models.DateTimeField(default=django.utils.timezone.now, verbose_name="date joined")),
+                (
+                    "groups",
+                    models.ManyToManyField(
+                        blank=True,
+                        help_text="The groups this user belongs to. A user will get all permissions granted to each of their groups.",
+                        related_name="user_set",
+                        related_query_name="user",
+                        to="auth.group",
+                        verbose_name="groups",
+                    ),
+                ),
+                (
+                    "user_permissions",
+                    models.ManyToManyField(
+                        blank=True,
+                        help_text="Specific permissions for this user.",
+                        related_name="user_set",
+                        related_query_name="user",
+                        to="auth.permission",
+                        verbose_name="user permissions",
+                    ),
+                ),
             ],
             options={
-                'verbose_name': 'user',
-                'verbose_name_plural': 'users',
-                'abstract': False,
+                "verbose_name": "user",
+                "verbose_name_plural": "users",
+                "abstract": False,
             },
             managers=[
-                ('objects', django.contrib.auth.models.UserManager()),
+                ("objects", django.contrib.auth.models.UserManager()),
             ],
         ),
         migrations.CreateModel(
-            name='Flow',
+            name="Flow",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('key', models.SlugField(max_length=80)),
-                ('name', models.CharField(max_length=200)),
-                ('description', models.TextField(blank=True, default='')),
-                ('last_run_number', models.PositiveBigIntegerField(default=0)),
-                ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), editable=False)),
-                ('board', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='flows', to='boards.board')),
-                ('space', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='flows', to='boards.space')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("key", models.SlugField(max_length=80)),
+                ("name", models.CharField(max_length=200)),
+                ("description", models.TextField(blank=True, default="")),
+                ("last_run_number", models.PositiveBigIntegerField(default=0)),
+                (
+                    "created_at",
+                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), editable=False),
+                ),
+                (
+                    "board",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT, related_name="flows", to="boards.board"
+                    ),
+                ),
+                (
+                    "space",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="flows", to="boards.space"
+                    ),
+                ),
             ],
         ),
         migrations.CreateModel(
-            name='FlowVersion',
+            name="FlowVersion",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('number', models.PositiveIntegerField()),
-                ('settings', models.JSONField(default=dict)),
-                ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), editable=False)),
-                ('created_by', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.SET_NULL, to=settings.AUTH_USER_MODEL)),
-                ('flow', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='versions', to='boards.flow')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("number", models.PositiveIntegerField()),
+                ("settings", models.JSONField(default=dict)),
+                (
+                    "created_at",
+                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), editable=False),
+                ),
+                (
+                    "created_by",
+                    models.ForeignKey(
+                        blank=True, null=True, on_delete=django.db.models.deletion.SET_NULL, to=settings.AUTH_USER_MODEL
+                    ),
+                ),
+                (
+                    "flow",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="versions", to="boards.flow"
+                    ),
+                ),
             ],
             options={
-                'ordering': ['number'],
+                "ordering": ["number"],
             },
         ),
         migrations.CreateModel(
-            name='FlowStep',
+            name="FlowStep",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('key', models.SlugField(max_length=80)),
-                ('name', models.CharField(max_length=200)),
-                ('position', models.PositiveIntegerField()),
-                ('kind', models.CharField(max_length=12)),
-                ('settings', models.JSONField(default=dict)),
-                ('version', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='steps', to='boards.flowversion')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("key", models.SlugField(max_length=80)),
+                ("name", models.CharField(max_length=200)),
+                ("position", models.PositiveIntegerField()),
+                ("kind", models.CharField(max_length=12)),
+                ("settings", models.JSONField(default=dict)),
+                (
+                    "version",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="steps", to="boards.flowversion"
+                    ),
+                ),
             ],
             options={
-                'ordering': ['position'],
+                "ordering": ["position"],
             },
         ),
         migrations.CreateModel(
-            name='IdempotencyKey',
+            name="IdempotencyKey",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('caller', models.CharField(max_length=200)),
-                ('verb', models.CharField(max_length=50)),
-                ('key', models.CharField(max_length=200)),
-                ('body_hash', models.CharField(max_length=64)),
-                ('result', models.JSONField(blank=True, null=True)),
-                ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), editable=False)),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("caller", models.CharField(max_length=200)),
+                ("verb", models.CharField(max_length=50)),
+                ("key", models.CharField(max_length=200)),
+                ("body_hash", models.CharField(max_length=64)),
+                ("result", models.JSONField(blank=True, null=True)),
+                (
+                    "created_at",
+                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), editable=False),
+                ),
             ],
             options={
-                'constraints': [models.UniqueConstraint(fields=('caller', 'verb', 'key'), name='idempotency_once_per_caller_and_verb')],
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("caller", "verb", "key"), name="idempotency_once_per_caller_and_verb"
+                    )
+                ],
             },
         ),
         migrations.CreateModel(
-            name='RosterEntry',
+            name="RosterEntry",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('name', models.CharField(max_length=100)),
-                ('kind', models.CharField(choices=[('python', 'Python function'), ('command', 'Program'), ('http', 'HTTP endpoint'), ('agent', 'Model'), ('pull', 'Outside worker'), ('person', 'Person'), ('celery', 'Celery queue'), ('session', 'Session')], max_length=10)),
-                ('config', models.JSONField(blank=True, default=dict)),
-                ('max_running', models.PositiveIntegerField(blank=True, null=True)),
-                ('position', models.PositiveIntegerField(default=0)),
-                ('board', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='roster', to='boards.board')),
-                ('user', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.CASCADE, to=settings.AUTH_USER_MODEL)),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("name", models.CharField(max_length=100)),
+                (
+                    "kind",
+                    models.CharField(
+                        choices=[
+                            ("python", "Python function"),
+                            ("command", "Program"),
+                            ("http", "HTTP endpoint"),
+                            ("agent", "Model"),
+                            ("pull", "Outside worker"),
+                            ("person", "Person"),
+                            ("celery", "Celery queue"),
+                            ("session", "Session"),
+                        ],
+                        max_length=10,
+                    ),
+                ),
+                ("config", models.JSONField(blank=True, default=dict)),
+                ("max_running", models.PositiveIntegerField(blank=True, null=True)),
+                ("position", models.PositiveIntegerField(default=0)),
+                (
+                    "board",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="roster", to="boards.board"
+                    ),
+                ),
+                (
+                    "user",
+                    models.ForeignKey(
+                        blank=True, null=True, on_delete=django.db.models.deletion.CASCADE, to=settings.AUTH_USER_MODEL
+                    ),
+                ),
             ],
             options={
-                'ordering': ['position', 'name'],
+                "ordering": ["position", "name"],
             },
         ),
         migrations.CreateModel(
-            name='Session',
+            name="Session",
             fields=[
-                ('id', models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False)),
-                ('kind', models.CharField(choices=[('member', 'Member'), ('key', 'Key'), ('flow_run', 'Flow Run'), ('task_run', 'Task Run'), ('service', 'Service')], max_length=10)),
-                ('label', models.TextField(blank=True, default='')),
-                ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), editable=False)),
-                ('parent', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='children', to='boards.session')),
-                ('user', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.CASCADE, to=settings.AUTH_USER_MODEL)),
-                ('space', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='sessions', to='boards.space')),
+                ("id", models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False)),
+                (
+                    "kind",
+                    models.CharField(
+                        choices=[
+                            ("member", "Member"),
+                            ("key", "Key"),
+                            ("flow_run", "Flow Run"),
+                            ("task_run", "Task Run"),
+                            ("service", "Service"),
+                        ],
+                        max_length=10,
+                    ),
+                ),
+                ("label", models.TextField(blank=True, default="")),
+                (
+                    "created_at",
+                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), editable=False),
+                ),
+                (
+                    "parent",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="children",
+                        to="boards.session",
+                    ),
+                ),
+                (
+                    "user",
+                    models.ForeignKey(
+                        blank=True, null=True, on_delete=django.db.models.deletion.CASCADE, to=settings.AUTH_USER_MODEL
+                    ),
+                ),
+                (
+                    "space",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="sessions", to="boards.space"
+                    ),
+                ),
             ],
         ),
         migrations.CreateModel(
-            name='FlowRun',
+            name="FlowRun",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('number', models.PositiveBigIntegerField()),
-                ('name', models.CharField(max_length=200)),
-                ('status', models.CharField(choices=[('active', 'Active'), ('completed', 'Completed'), ('failed', 'Failed'), ('cancelled', 'Cancelled')], default='active', max_length=10)),
-                ('inputs', models.JSONField(default=dict)),
-                ('data', models.JSONField(default=dict)),
-                ('signal', models.JSONField(blank=True, null=True)),
-                ('queued_step', models.CharField(blank=True, default='', max_length=80)),
-                ('queued_at', models.DateTimeField(blank=True, null=True)),
-                ('position', models.IntegerField(default=0)),
-                ('priority', models.IntegerField(default=0)),
-                ('started_by_name', models.TextField(blank=True, default='')),
-                ('error', models.TextField(blank=True, default='')),
-                ('revision', models.PositiveBigIntegerField(default=1)),
-                ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), editable=False)),
-                ('completed_at', models.DateTimeField(blank=True, null=True)),
-                ('archived_at', models.DateTimeField(blank=True, null=True)),
-                ('flow', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='runs', to='boards.flow')),
-                ('started_by', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.SET_NULL, to=settings.AUTH_USER_MODEL)),
-                ('version', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, to='boards.flowversion')),
-                ('session', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, to='boards.session')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("number", models.PositiveBigIntegerField()),
+                ("name", models.CharField(max_length=200)),
+                (
+                    "status",
+                    models.CharField(
+                        choices=[
+                            ("active", "Active"),
+                            ("completed", "Completed"),
+                            ("failed", "Failed"),
+                            ("cancelled", "Cancelled"),
+                        ],
+                        default="active",
+                        max_length=10,
+                    ),
+                ),
+                ("inputs", models.JSONField(default=dict)),
+                ("data", models.JSONField(default=dict)),
+                ("signal", models.JSONField(blank=True, null=True)),
+                ("queued_step", models.CharField(blank=True, default="", max_length=80)),
+                ("queued_at", models.DateTimeField(blank=True, null=True)),
+                ("position", models.IntegerField(default=0)),
+                ("priority", models.IntegerField(default=0)),
+                ("started_by_name", models.TextField(blank=True, default="")),
+                ("error", models.TextField(blank=True, default="")),
+                ("revision", models.PositiveBigIntegerField(default=1)),
+                (
+                    "created_at",
+                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), editable=False),
+                ),
+                ("completed_at", models.DateTimeField(blank=True, null=True)),
+                ("archived_at", models.DateTimeField(blank=True, null=True)),
+                (
+                    "flow",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="runs", to="boards.flow"
+                    ),
+                ),
+                (
+                    "started_by",
+                    models.ForeignKey(
+                        blank=True, null=True, on_delete=django.db.models.deletion.SET_NULL, to=settings.AUTH_USER_MODEL
+                    ),
+                ),
+                ("version", models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, to="boards.flowversion")),
+                ("session", models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, to="boards.session")),
             ],
         ),
         migrations.CreateModel(
-            name='SigninLink',
+            name="SigninLink",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('token_hash', models.CharField(max_length=64, unique=True)),
-                ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), editable=False)),
-                ('expires_at', models.DateTimeField()),
-                ('used_at', models.DateTimeField(blank=True, null=True)),
-                ('user', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, to=settings.AUTH_USER_MODEL)),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("token_hash", models.CharField(max_length=64, unique=True)),
+                (
+                    "created_at",
+                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), editable=False),
+                ),
+                ("expires_at", models.DateTimeField()),
+                ("used_at", models.DateTimeField(blank=True, null=True)),
+                ("user", models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, to=settings.AUTH_USER_MODEL)),
             ],
         ),
         migrations.CreateModel(
-            name='Member',
+            name="Member",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('role', models.CharField(choices=[('viewer', 'Viewer'), ('member', 'Member'), ('operator', 'Operator')], default='member', max_length=10)),
-                ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), editable=False)),
-                ('user', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='memberships', to=settings.AUTH_USER_MODEL)),
-                ('space', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='members', to='boards.space')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "role",
+                    models.CharField(
+                        choices=[("viewer", "Viewer"), ("member", "Member"), ("operator", "Operator")],
+                        default="member",
+                        max_length=10,
+                    ),
+                ),
+                (
+                    "created_at",
+                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), editable=False),
+                ),
+                (
+                    "user",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="memberships",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "space",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="members", to="boards.space"
+                    ),
+                ),
             ],
         ),
         migrations.AddField(
-            model_name='board',
-            name='space',
-            field=models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='boards', to='boards.space'),
+            model_name="board",
+            name="space",
+            field=models.ForeignKey(
+                on_delete=django.db.models.deletion.CASCADE, related_name="boards", to="boards.space"
+            ),
         ),
         migrations.CreateModel(
-            name='StepChange',
+            name="StepChange",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('from_step', models.CharField(blank=True, default='', max_length=80)),
-                ('to_step', models.CharField(blank=True, default='', max_length=80)),
-                ('trigger', models.CharField(choices=[('start', 'Start'), ('manual', 'Manual'), ('on_turn_complete', 'On Turn Complete'), ('approval', 'Approval'), ('on_turn_start', 'On Turn Start'), ('children_completed', 'Children Completed'), ('queue_promotion', 'Queue Promotion'), ('failure', 'Failure')], max_length=20)),
-                ('actor', models.TextField(blank=True, default='')),
-                ('signal', models.JSONField(blank=True, null=True)),
-                ('at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), editable=False)),
-                ('run', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='history', to='boards.flowrun')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("from_step", models.CharField(blank=True, default="", max_length=80)),
+                ("to_step", models.CharField(blank=True, default="", max_length=80)),
+                (
+                    "trigger",
+                    models.CharField(
+                        choices=[
+                            ("start", "Start"),
+                            ("manual", "Manual"),
+                            ("on_turn_complete", "On Turn Complete"),
+                            ("approval", "Approval"),
+                            ("on_turn_start", "On Turn Start"),
+                            ("children_completed", "Children Completed"),
+                            ("queue_promotion", "Queue Promotion"),
+                            ("failure", "Failure"),
+                        ],
+                        max_length=20,
+                    ),
+                ),
+                ("actor", models.TextField(blank=True, default="")),
+                ("signal", models.JSONField(blank=True, null=True)),
+                ("at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), editable=False)),
+                (
+                    "run",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="history", to="boards.flowrun"
+                    ),
+                ),
             ],
             options={
-                'ordering': ['id'],
+                "ordering": ["id"],
             },
         ),
         migrations.CreateModel(
-            name='Task',
+            name="Task",
             fields=[
-                ('key', models.BigAutoField(db_column='pk', primary_key=True, serialize=False)),
-                ('partition', models.TextField(blank=True, default='')),
-                ('public_id', models.CharField(db_collation='C', db_column='id', max_length=200)),
-                ('incarnation_id', models.UUIDField(default=uuid.uuid4, editable=False)),
-                ('revision', models.PositiveBigIntegerField(default=1)),
-                ('goal', models.TextField()),
-                ('goal_hash', models.CharField(default='', editable=False, max_length=32)),
-                ('title', models.CharField(blank=True, default='', max_length=200)),
-                ('context', models.TextField(blank=True, default='')),
-                ('input', models.JSONField(blank=True, default=dict)),
-                ('labels', django.contrib.postgres.fields.ArrayField(base_field=models.TextField(), blank=True, default=list, size=None)),
-                ('metadata', models.JSONField(blank=True, default=dict)),
-                ('priority', models.IntegerField(default=0)),
-                ('due_at', models.DateTimeField(blank=True, null=True)),
-                ('assignee', models.CharField(blank=True, default='', max_length=100)),
-                ('checker', models.CharField(default='none', max_length=100)),
-                ('max_attempts', models.PositiveIntegerField(blank=True, null=True)),
-                ('filed_by', models.TextField(blank=True, default='')),
-                ('stage', models.TextField(blank=True, default='')),
-                ('required', models.BooleanField(blank=True, null=True)),
-                ('status', models.CharField(choices=[('pending', 'Ready'), ('held', 'Held'), ('in_progress', 'Working'), ('needs_check', 'Needs check'), ('completed', 'Done'), ('errored', 'Stuck'), ('cancelled', 'Skipped')], default='pending', max_length=12)),
-                ('attempts', models.PositiveIntegerField(default=0)),
-                ('failures', models.PositiveIntegerField(default=0)),
-                ('abandonments', models.PositiveIntegerField(default=0)),
-                ('retry_ledger', models.JSONField(blank=True, null=True)),
-                ('status_note', models.TextField(blank=True, default='')),
-                ('kept_open_by', models.CharField(blank=True, default='', max_length=10)),
-                ('unmet_deps', models.IntegerField(default=0)),
-                ('open_holds', models.IntegerField(default=0)),
-                ('grant_no', models.PositiveBigIntegerField(default=0)),
-                ('resume_ready_at', models.DateTimeField(blank=True, null=True)),
-                ('not_before', models.DateTimeField(blank=True, null=True)),
-                ('output', models.JSONField(blank=True, null=True)),
-                ('output_is_checkpoint', models.BooleanField(default=False)),
-                ('error', models.TextField(blank=True, default='')),
-                ('feedback', models.TextField(blank=True, default='')),
-                ('steers', models.JSONField(blank=True, default=list)),
-                ('lease_until', models.DateTimeField(blank=True, null=True)),
-                ('lease_duration_ms', models.BigIntegerField(blank=True, null=True)),
-                ('claimed_by', models.JSONField(blank=True, null=True)),
-                ('run', models.JSONField(blank=True, null=True)),
-                ('withdrawn', models.JSONField(blank=True, null=True)),
-                ('cancelled_via', models.CharField(blank=True, default='', max_length=10)),
-                ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), editable=False)),
-                ('updated_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), editable=False)),
-                ('started_at', models.DateTimeField(blank=True, null=True)),
-                ('completed_at', models.DateTimeField(blank=True, null=True)),
-                ('write_log', models.JSONField(blank=True, default=list)),
-                ('write_log_truncated', models.BooleanField(default=False)),
-                ('board', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='tasks', to='boards.board')),
-                ('created_by', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.SET_NULL, to=settings.AUTH_USER_MODEL)),
-                ('filed_by_task', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='filed_tasks', to='boards.task')),
-                ('filer', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='filed_tasks', to='boards.session')),
-                ('follow_up_of', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.CASCADE, related_name='follow_ups', to='boards.task')),
+                ("key", models.BigAutoField(db_column="pk", primary_key=True, serialize=False)),
+                ("partition", models.TextField(blank=True, default="")),
+                ("public_id", models.CharField(db_collation="C", db_column="id", max_length=200)),
+                ("incarnation_id", models.UUIDField(default=uuid.uuid4, editable=False)),
+                ("revision", models.PositiveBigIntegerField(default=1)),
+                ("goal", models.TextField()),
+                ("goal_hash", models.CharField(default="", editable=False, max_length=32)),
+                ("title", models.CharField(blank=True, default="", max_length=200)),
+                ("context", models.TextField(blank=True, default="")),
+                ("input", models.JSONField(blank=True, default=dict)),
+                (
+                    "labels",
+                    django.contrib.postgres.fields.ArrayField(
+                        base_field=models.TextField(), blank=True, default=list, size=None
+                    ),
+                ),
+                ("metadata", models.JSONField(blank=True, default=dict)),
+                ("priority", models.IntegerField(default=0)),
+                ("due_at", models.DateTimeField(blank=True, null=True)),
+                ("assignee", models.CharField(blank=True, default="", max_length=100)),
+                ("checker", models.CharField(default="none", max_length=100)),
+                ("max_attempts", models.PositiveIntegerField(blank=True, null=True)),
+                ("filed_by", models.TextField(blank=True, default="")),
+                ("stage", models.TextField(blank=True, default="")),
+                ("required", models.BooleanField(blank=True, null=True)),
+                (
+                    "status",
+                    models.CharField(
+                        choices=[
+                            ("pending", "Ready"),
+                            ("held", "Held"),
+                            ("in_progress", "Working"),
+                            ("needs_check", "Needs check"),
+                            ("completed", "Done"),
+                            ("errored", "Stuck"),
+                            ("cancelled", "Skipped"),
+                        ],
+                        default="pending",
+                        max_length=12,
+                    ),
+                ),
+                ("attempts", models.PositiveIntegerField(default=0)),
+                ("failures", models.PositiveIntegerField(default=0)),
+                ("abandonments", models.PositiveIntegerField(default=0)),
+                ("retry_ledger", models.JSONField(blank=True, null=True)),
+                ("status_note", models.TextField(blank=True, default="")),
+                ("kept_open_by", models.CharField(blank=True, default="", max_length=10)),
+                ("unmet_deps", models.IntegerField(default=0)),
+                ("open_holds", models.IntegerField(default=0)),
+                ("grant_no", models.PositiveBigIntegerField(default=0)),
+                ("resume_ready_at", models.DateTimeField(blank=True, null=True)),
+                ("not_before", models.DateTimeField(blank=True, null=True)),
+                ("output", models.JSONField(blank=True, null=True)),
+                ("output_is_checkpoint", models.BooleanField(default=False)),
+                ("error", models.TextField(blank=True, default="")),
+                ("feedback", models.TextField(blank=True, default="")),
+                ("steers", models.JSONField(blank=True, default=list)),
+                ("lease_until", models.DateTimeField(blank=True, null=True)),
+                ("lease_duration_ms", models.BigIntegerField(blank=True, null=True)),
+                ("claimed_by", models.JSONField(blank=True, null=True)),
+                ("run", models.JSONField(blank=True, null=True)),
+                ("withdrawn", models.JSONField(blank=True, null=True)),
+                ("cancelled_via", models.CharField(blank=True, default="", max_length=10)),
+                (
+                    "created_at",
+                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), editable=False),
+                ),
+                (
+                    "updated_at",
+                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), editable=False),
+                ),
+                ("started_at", models.DateTimeField(blank=True, null=True)),
+                ("completed_at", models.DateTimeField(blank=True, null=True)),
+                ("write_log", models.JSONField(blank=True, default=list)),
+                ("write_log_truncated", models.BooleanField(default=False)),
+                (
+                    "board",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="tasks", to="boards.board"
+                    ),
+                ),
+                (
+                    "created_by",
+                    models.ForeignKey(
+                        blank=True, null=True, on_delete=django.db.models.deletion.SET_NULL, to=settings.AUTH_USER_MODEL
+                    ),
+                ),
+                (
+                    "filed_by_task",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="filed_tasks",
+                        to="boards.task",
+                    ),
+                ),
+                (
+                    "filer",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT, related_name="filed_tasks", to="boards.session"
+                    ),
+                ),
+                (
+                    "follow_up_of",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="follow_ups",
+                        to="boards.task",
+                    ),
+                ),
             ],
         ),
         migrations.CreateModel(
-            name='Event',
+            name="Event",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('kind', models.CharField(max_length=40)),
-                ('chain', models.JSONField(default=list)),
-                ('cause', models.TextField(blank=True, default='')),
-                ('from_status', models.CharField(blank=True, default='', max_length=12)),
-                ('to_status', models.CharField(blank=True, default='', max_length=12)),
-                ('attempt', models.PositiveIntegerField(default=0)),
-                ('data', models.JSONField(default=dict)),
-                ('at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), editable=False)),
-                ('xid', boards.models.fields.Xid8Field(db_default=boards.models.fields.CurrentXid(), editable=False)),
-                ('board', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.CASCADE, related_name='events', to='boards.board')),
-                ('run', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.CASCADE, related_name='events', to='boards.flowrun')),
-                ('space', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, to='boards.space')),
-                ('task', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.CASCADE, related_name='events', to='boards.task')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("kind", models.CharField(max_length=40)),
+                ("chain", models.JSONField(default=list)),
+                ("cause", models.TextField(blank=True, default="")),
+                ("from_status", models.CharField(blank=True, default="", max_length=12)),
+                ("to_status", models.CharField(blank=True, default="", max_length=12)),
+                ("attempt", models.PositiveIntegerField(default=0)),
+                ("data", models.JSONField(default=dict)),
+                ("at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), editable=False)),
+                ("xid", boards.models.fields.Xid8Field(db_default=boards.models.fields.CurrentXid(), editable=False)),
+                (
+                    "board",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="events",
+                        to="boards.board",
+                    ),
+                ),
+                (
+                    "run",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="events",
+                        to="boards.flowrun",
+                    ),
+                ),
+                ("space", models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, to="boards.space")),
+                (
+                    "task",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="events",
+                        to="boards.task",
+                    ),
+                ),
             ],
             options={
-                'ordering': ['id'],
+                "ordering": ["id"],
             },
         ),
         migrations.CreateModel(
-            name='Debt',
+            name="Debt",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('kind', models.CharField(max_length=24)),
-                ('unique_key', models.CharField(max_length=300, unique=True)),
-                ('payer', models.CharField(default='any', max_length=60)),
-                ('data', models.JSONField(default=dict)),
-                ('due_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
-                ('tries', models.PositiveIntegerField(default=0)),
-                ('last_error', models.TextField(blank=True, default='')),
-                ('state', models.CharField(choices=[('owed', 'Owed'), ('undeliverable', 'Failed for good')], default='owed', max_length=14)),
-                ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), editable=False)),
-                ('after', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='then', to='boards.debt')),
-                ('run', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.CASCADE, related_name='debts', to='boards.flowrun')),
-                ('task', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.CASCADE, related_name='debts', to='boards.task')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("kind", models.CharField(max_length=24)),
+                ("unique_key", models.CharField(max_length=300, unique=True)),
+                ("payer", models.CharField(default="any", max_length=60)),
+                ("data", models.JSONField(default=dict)),
+                ("due_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ("tries", models.PositiveIntegerField(default=0)),
+                ("last_error", models.TextField(blank=True, default="")),
+                (
+                    "state",
+                    models.CharField(
+                        choices=[("owed", "Owed"), ("undeliverable", "Failed for good")], default="owed", max_length=14
+                    ),
+                ),
+                (
+                    "created_at",
+                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), editable=False),
+                ),
+                (
+                    "after",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="then",
+                        to="boards.debt",
+                    ),
+                ),
+                (
+                    "run",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="debts",
+                        to="boards.flowrun",
+                    ),
+                ),
+                (
+                    "task",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="debts",
+                        to="boards.task",
+                    ),
+                ),
             ],
         ),
         migrations.CreateModel(
-            name='Attempt',
+            name="Attempt",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('number', models.PositiveIntegerField()),
-                ('assignee', models.CharField(blank=True, default='', max_length=100)),
-                ('started_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), editable=False)),
-                ('ended_at', models.DateTimeField(blank=True, null=True)),
-                ('ending', models.CharField(blank=True, choices=[('completed', 'Done'), ('handed_in', 'Handed in'), ('failed', 'Failed'), ('handed_back', 'Handed back'), ('lost', 'Lost its worker'), ('abandoned', 'Lost its worker too often'), ('cancelled', 'Cancelled'), ('withdrawn', 'The due time passed'), ('reclaimed', 'Reclaimed by an operator')], default='', max_length=12)),
-                ('error', models.TextField(blank=True, default='')),
-                ('output', models.JSONField(blank=True, null=True)),
-                ('steps', models.JSONField(blank=True, default=dict)),
-                ('spend', models.JSONField(blank=True, default=list)),
-                ('claimed_by', models.JSONField(blank=True, null=True)),
-                ('session', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.SET_NULL, to='boards.session')),
-                ('task', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='attempt_rows', to='boards.task')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("number", models.PositiveIntegerField()),
+                ("assignee", models.CharField(blank=True, default="", max_length=100)),
+                (
+                    "started_at",
+                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), editable=False),
+                ),
+                ("ended_at", models.DateTimeField(blank=True, null=True)),
+                (
+                    "ending",
+                    models.CharField(
+                        blank=True,
+                        choices=[
+                            ("completed", "Done"),
+                            ("handed_in", "Handed in"),
+                            ("failed", "Failed"),
+                            ("handed_back", "Handed back"),
+                            ("lost", "Lost its worker"),
+                            ("abandoned", "Lost its worker too often"),
+                            ("cancelled", "Cancelled"),
+                            ("withdrawn", "The due time passed"),
+                            ("reclaimed", "Reclaimed by an operator"),
+                        ],
+                        default="",
+                        max_length=12,
+                    ),
+                ),
+                ("error", models.TextField(blank=True, default="")),
+                ("output", models.JSONField(blank=True, null=True)),
+                ("steps", models.JSONField(blank=True, default=dict)),
+                ("spend", models.JSONField(blank=True, default=list)),
+                ("claimed_by", models.JSONField(blank=True, null=True)),
+                (
+                    "session",
+                    models.ForeignKey(
+                        blank=True, null=True, on_delete=django.db.models.deletion.SET_NULL, to="boards.session"
+                    ),
+                ),
+                (
+                    "task",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="attempt_rows", to="boards.task"
+                    ),
+                ),
             ],
             options={
-                'ordering': ['number'],
+                "ordering": ["number"],
             },
         ),
         migrations.CreateModel(
-            name='TaskDep',
+            name="TaskDep",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('dependency', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='dependent_edges', to='boards.task')),
-                ('dependent', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='dep_edges', to='boards.task')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "dependency",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="dependent_edges", to="boards.task"
+                    ),
+                ),
+                (
+                    "dependent",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="dep_edges", to="boards.task"
+                    ),
+                ),
             ],
         ),
         migrations.CreateModel(
-            name='TranscriptItem',
+            name="TranscriptItem",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('attempt', models.PositiveIntegerField(default=0)),
-                ('kind', models.CharField(choices=[('status', 'Status'), ('message', 'Message'), ('output', 'Output'), ('error', 'Error'), ('asked', 'Asked'), ('answered', 'Answered'), ('steer', 'Steer'), ('late', 'Late')], max_length=10)),
-                ('who', models.TextField(blank=True, default='')),
-                ('text', models.TextField(blank=True, default='')),
-                ('data', models.JSONField(blank=True, null=True)),
-                ('at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), editable=False)),
-                ('session', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.CASCADE, related_name='items', to='boards.session')),
-                ('task', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.CASCADE, related_name='transcript', to='boards.task')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("attempt", models.PositiveIntegerField(default=0)),
+                (
+                    "kind",
+                    models.CharField(
+                        choices=[
+                            ("status", "Status"),
+                            ("message", "Message"),
+                            ("output", "Output"),
+                            ("error", "Error"),
+                            ("asked", "Asked"),
+                            ("answered", "Answered"),
+                            ("steer", "Steer"),
+                            ("late", "Late"),
+                        ],
+                        max_length=10,
+                    ),
+                ),
+                ("who", models.TextField(blank=True, default="")),
+                ("text", models.TextField(blank=True, default="")),
+                ("data", models.JSONField(blank=True, null=True)),
+                ("at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), editable=False)),
+                (
+                    "session",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="items",
+                        to="boards.session",
+                    ),
+                ),
+                (
+                    "task",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="transcript",
+                        to="boards.task",
+                    ),
+                ),
             ],
             options={
-                'ordering': ['id'],
+                "ordering": ["id"],
             },
         ),
         migrations.CreateModel(
-            name='Visit',
+            name="Visit",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('step_key', models.CharField(max_length=80)),
-                ('number', models.PositiveIntegerField()),
-                ('phase', models.CharField(choices=[('entered', 'Entered'), ('working', 'Working'), ('waiting', 'Waiting'), ('paused', 'Paused'), ('failure', 'Failure'), ('left', 'Left')], default='entered', max_length=8)),
-                ('entered_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), editable=False)),
-                ('left_at', models.DateTimeField(blank=True, null=True)),
-                ('due_at', models.DateTimeField(blank=True, null=True)),
-                ('output', models.JSONField(blank=True, null=True)),
-                ('error', models.TextField(blank=True, default='')),
-                ('run', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='visits', to='boards.flowrun')),
-                ('task', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to='boards.task')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("step_key", models.CharField(max_length=80)),
+                ("number", models.PositiveIntegerField()),
+                (
+                    "phase",
+                    models.CharField(
+                        choices=[
+                            ("entered", "Entered"),
+                            ("working", "Working"),
+                            ("waiting", "Waiting"),
+                            ("paused", "Paused"),
+                            ("failure", "Failure"),
+                            ("left", "Left"),
+                        ],
+                        default="entered",
+                        max_length=8,
+                    ),
+                ),
+                (
+                    "entered_at",
+                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), editable=False),
+                ),
+                ("left_at", models.DateTimeField(blank=True, null=True)),
+                ("due_at", models.DateTimeField(blank=True, null=True)),
+                ("output", models.JSONField(blank=True, null=True)),
+                ("error", models.TextField(blank=True, default="")),
+                (
+                    "run",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="visits", to="boards.flowrun"
+                    ),
+                ),
+                (
+                    "task",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="+",
+                        to="boards.task",
+                    ),
+                ),
             ],
             options={
-                'ordering': ['id'],
+                "ordering": ["id"],
             },
         ),
         migrations.AddField(
-            model_name='task',
-            name='visit',
-            field=models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='filed_tasks', to='boards.visit'),
+            model_name="task",
+            name="visit",
+            field=models.ForeignKey(
+                blank=True,
+                null=True,
+                on_delete=django.db.models.deletion.SET_NULL,
+                related_name="filed_tasks",
+                to="boards.visit",
+            ),
         ),
         migrations.CreateModel(
-            name='Hold',
+            name="Hold",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('attempt', models.PositiveIntegerField(default=0)),
-                ('position', models.PositiveIntegerField(default=0)),
-                ('source', models.CharField(choices=[('filing', 'Filing'), ('worker', 'Worker'), ('suspension', 'Suspension'), ('step', 'Step')], max_length=10)),
-                ('request_id', models.TextField(blank=True, default='')),
-                ('kind', models.CharField(choices=[('question', 'Question'), ('confirm', 'Confirm'), ('approval', 'Approval'), ('review', 'Review'), ('input', 'Input'), ('gate', 'Gate draft')], max_length=10)),
-                ('dedup_key', models.CharField(max_length=200)),
-                ('content_hash', models.CharField(blank=True, default='', max_length=64)),
-                ('prompt', models.TextField(blank=True, default='')),
-                ('title', models.TextField(blank=True, default='')),
-                ('context', models.TextField(blank=True, default='')),
-                ('options', models.JSONField(blank=True, default=list)),
-                ('schema', models.JSONField(blank=True, null=True)),
-                ('draft', models.JSONField(blank=True, null=True)),
-                ('draft_hash', models.CharField(blank=True, default='', max_length=64)),
-                ('asker', models.TextField(blank=True, default='')),
-                ('asked_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), editable=False)),
-                ('due_at', models.DateTimeField(blank=True, null=True)),
-                ('default', models.CharField(blank=True, default='', max_length=100)),
-                ('assignee_role', models.CharField(blank=True, default='', max_length=10)),
-                ('state', models.CharField(choices=[('open', 'Open'), ('answered', 'Answered'), ('expired', 'Past its due time'), ('discarded', 'Discarded')], default='open', max_length=10)),
-                ('answer', models.JSONField(blank=True, null=True)),
-                ('answer_key', models.CharField(blank=True, default='', max_length=200)),
-                ('answered_by_name', models.TextField(blank=True, default='')),
-                ('answered_at', models.DateTimeField(blank=True, null=True)),
-                ('closed_reason', models.TextField(blank=True, default='')),
-                ('read_at', models.DateTimeField(blank=True, null=True)),
-                ('revision', models.PositiveBigIntegerField(default=1)),
-                ('answered_by', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='answered_holds', to=settings.AUTH_USER_MODEL)),
-                ('assignee', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='assigned_holds', to=settings.AUTH_USER_MODEL)),
-                ('board', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='holds', to='boards.board')),
-                ('asker_session', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.SET_NULL, to='boards.session')),
-                ('task', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.CASCADE, related_name='holds', to='boards.task')),
-                ('visit', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.CASCADE, related_name='holds', to='boards.visit')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("attempt", models.PositiveIntegerField(default=0)),
+                ("position", models.PositiveIntegerField(default=0)),
+                (
+                    "source",
+                    models.CharField(
+                        choices=[
+                            ("filing", "Filing"),
+                            ("worker", "Worker"),
+                            ("suspension", "Suspension"),
+                            ("step", "Step"),
+                        ],
+                        max_length=10,
+                    ),
+                ),
+                ("request_id", models.TextField(blank=True, default="")),
+                (
+                    "kind",
+                    models.CharField(
+                        choices=[
+                            ("question", "Question"),
+                            ("confirm", "Confirm"),
+                            ("approval", "Approval"),
+                            ("review", "Review"),
+                            ("input", "Input"),
+                            ("gate", "Gate draft"),
+                        ],
+                        max_length=10,
+                    ),
+                ),
+                ("dedup_key", models.CharField(max_length=200)),
+                ("content_hash", models.CharField(blank=True, default="", max_length=64)),
+                ("prompt", models.TextField(blank=True, default="")),
+                ("title", models.TextField(blank=True, default="")),
+                ("context", models.TextField(blank=True, default="")),
+                ("options", models.JSONField(blank=True, default=list)),
+                ("schema", models.JSONField(blank=True, null=True)),
+                ("draft", models.JSONField(blank=True, null=True)),
+                ("draft_hash", models.CharField(blank=True, default="", max_length=64)),
+                ("asker", models.TextField(blank=True, default="")),
+                (
+                    "asked_at",
+                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), editable=False),
+                ),
+                ("due_at", models.DateTimeField(blank=True, null=True)),
+                ("default", models.CharField(blank=True, default="", max_length=100)),
+                ("assignee_role", models.CharField(blank=True, default="", max_length=10)),
+                (
+                    "state",
+                    models.CharField(
+                        choices=[
+                            ("open", "Open"),
+                            ("answered", "Answered"),
+                            ("expired", "Past its due time"),
+                            ("discarded", "Discarded"),
+                        ],
+                        default="open",
+                        max_length=10,
+                    ),
+                ),
+                ("answer", models.JSONField(blank=True, null=True)),
+                ("answer_key", models.CharField(blank=True, default="", max_length=200)),
+                ("answered_by_name", models.TextField(blank=True, default="")),
+                ("answered_at", models.DateTimeField(blank=True, null=True)),
+                ("closed_reason", models.TextField(blank=True, default="")),
+                ("read_at", models.DateTimeField(blank=True, null=True)),
+                ("revision", models.PositiveBigIntegerField(default=1)),
+                (
+                    "answered_by",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="answered_holds",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "assignee",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="assigned_holds",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "board",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="holds", to="boards.board"
+                    ),
+                ),
+                (
+                    "asker_session",
+                    models.ForeignKey(
+                        blank=True, null=True, on_delete=django.db.models.deletion.SET_NULL, to="boards.session"
+                    ),
+                ),
+                (
+                    "task",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="holds",
+                        to="boards.task",
+                    ),
+                ),
+                (
+                    "visit",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="holds",
+                        to="boards.visit",
+                    ),
+                ),
             ],
             options={
-                'ordering': ['id'],
+                "ordering": ["id"],
             },
         ),
         migrations.AddField(
-            model_name='flowrun',
-            name='current_visit',
-            field=models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to='boards.visit'),
+            model_name="flowrun",
+            name="current_visit",
+            field=models.ForeignKey(
+                blank=True, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name="+", to="boards.visit"
+            ),
         ),
         migrations.CreateModel(
-            name='BoardCounter',
+            name="BoardCounter",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('partition', models.TextField(blank=True, default='')),
-                ('filed_total', models.BigIntegerField(default=0)),
-                ('retries_granted', models.BigIntegerField(default=0)),
-                ('retries_day', models.DateField(blank=True, null=True)),
-                ('board', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, to='boards.board')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("partition", models.TextField(blank=True, default="")),
+                ("filed_total", models.BigIntegerField(default=0)),
+                ("retries_granted", models.BigIntegerField(default=0)),
+                ("retries_day", models.DateField(blank=True, null=True)),
+                ("board", models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, to="boards.board")),
             ],
             options={
-                'constraints': [models.UniqueConstraint(fields=('board', 'partition'), name='counter_once_per_partition'), models.CheckConstraint(condition=models.Q(('filed_total__gte', 0), ('retries_granted__gte', 0)), name='counter_not_negative')],
+                "constraints": [
+                    models.UniqueConstraint(fields=("board", "partition"), name="counter_once_per_partition"),
+                    models.CheckConstraint(
+                        condition=models.Q(("filed_total__gte", 0), ("retries_granted__gte", 0)),
+                        name="counter_not_negative",
+                    ),
+                ],
             },
         ),
         migrations.CreateModel(
-            name='FlowOperation',
+            name="FlowOperation",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('operation_id', models.CharField(max_length=200)),
-                ('trigger', models.CharField(max_length=30)),
-                ('outcome', models.TextField(blank=True, default='')),
-                ('at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), editable=False)),
-                ('run', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='operations', to='boards.flowrun')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("operation_id", models.CharField(max_length=200)),
+                ("trigger", models.CharField(max_length=30)),
+                ("outcome", models.TextField(blank=True, default="")),
+                ("at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), editable=False)),
+                (
+                    "run",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="operations", to="boards.flowrun"
+                    ),
+                ),
             ],
             options={
-                'constraints': [models.UniqueConstraint(fields=('run', 'operation_id'), name='operation_once_per_run')],
+                "constraints": [models.UniqueConstraint(fields=("run", "operation_id"), name="operation_once_per_run")],
             },
         ),
         migrations.AddConstraint(
-            model_name='flowversion',
-            constraint=models.UniqueConstraint(fields=('flow', 'number'), name='version_number_once_per_flow'),
+            model_name="flowversion",
+            constraint=models.UniqueConstraint(fields=("flow", "number"), name="version_number_once_per_flow"),
         ),
         migrations.AddConstraint(
-            model_name='flowstep',
-            constraint=models.UniqueConstraint(fields=('version', 'key'), name='step_key_once_per_version'),
+            model_name="flowstep",
+            constraint=models.UniqueConstraint(fields=("version", "key"), name="step_key_once_per_version"),
         ),
         migrations.AddConstraint(
-            model_name='flowstep',
-            constraint=models.UniqueConstraint(fields=('version', 'position'), name='step_position_once_per_version'),
+            model_name="flowstep",
+            constraint=models.UniqueConstraint(fields=("version", "position"), name="step_position_once_per_version"),
         ),
         migrations.AddConstraint(
-            model_name='rosterentry',
-            constraint=models.UniqueConstraint(fields=('board', 'name'), name='roster_name_once_per_board'),
+            model_name="rosterentry",
+            constraint=models.UniqueConstraint(fields=("board", "name"), name="roster_name_once_per_board"),
         ),
         migrations.AddConstraint(
-            model_name='rosterentry',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('kind', 'person'), ('user__isnull', False)), models.Q(('kind', 'person'), _negated=True), _connector='OR'), name='roster_person_has_user'),
+            model_name="rosterentry",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(("kind", "person"), ("user__isnull", False)),
+                    models.Q(("kind", "person"), _negated=True),
+                    _connector="OR",
+                ),
+                name="roster_person_has_user",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='session',
-            constraint=models.UniqueConstraint(condition=models.Q(('kind', 'member')), fields=('space', 'user'), name='session_one_per_member'),
+            model_name="session",
+            constraint=models.UniqueConstraint(
+                condition=models.Q(("kind", "member")), fields=("space", "user"), name="session_one_per_member"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='member',
-            constraint=models.UniqueConstraint(fields=('space', 'user'), name='member_once_per_space'),
+            model_name="member",
+            constraint=models.UniqueConstraint(fields=("space", "user"), name="member_once_per_space"),
         ),
         migrations.AddConstraint(
-            model_name='flow',
-            constraint=models.UniqueConstraint(fields=('space', 'key'), name='flow_key_once_per_space'),
+            model_name="flow",
+            constraint=models.UniqueConstraint(fields=("space", "key"), name="flow_key_once_per_space"),
         ),
         migrations.AddConstraint(
-            model_name='board',
-            constraint=models.UniqueConstraint(fields=('space', 'slug'), name='board_slug_once_per_space'),
+            model_name="board",
+            constraint=models.UniqueConstraint(fields=("space", "slug"), name="board_slug_once_per_space"),
         ),
         migrations.AddConstraint(
-            model_name='board',
-            constraint=models.CheckConstraint(condition=models.Q(('lease_ms__gte', 1000), ('lease_ms__lte', 6442450941)), name='board_lease_in_range'),
+            model_name="board",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("lease_ms__gte", 1000), ("lease_ms__lte", 6442450941)), name="board_lease_in_range"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='board',
-            constraint=models.CheckConstraint(condition=models.Q(('concurrency__gte', 1)), name='board_concurrency_at_least_one'),
+            model_name="board",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("concurrency__gte", 1)), name="board_concurrency_at_least_one"
+            ),
         ),
         migrations.AddIndex(
-            model_name='event',
-            index=models.Index(fields=['board', 'xid', 'id'], include=('task', 'run', 'kind'), name='event_catch_up'),
+            model_name="event",
+            index=models.Index(fields=["board", "xid", "id"], include=("task", "run", "kind"), name="event_catch_up"),
         ),
         migrations.AddIndex(
-            model_name='event',
-            index=models.Index(fields=['task', 'id'], name='event_by_task'),
+            model_name="event",
+            index=models.Index(fields=["task", "id"], name="event_by_task"),
         ),
         migrations.AddIndex(
-            model_name='event',
-            index=models.Index(condition=models.Q(('run__isnull', False)), fields=['run', 'id'], name='event_by_run'),
+            model_name="event",
+            index=models.Index(condition=models.Q(("run__isnull", False)), fields=["run", "id"], name="event_by_run"),
         ),
         migrations.AddIndex(
-            model_name='debt',
-            index=models.Index(condition=models.Q(('state', 'owed')), fields=['payer', 'due_at'], name='debt_due'),
+            model_name="debt",
+            index=models.Index(condition=models.Q(("state", "owed")), fields=["payer", "due_at"], name="debt_due"),
         ),
         migrations.AddConstraint(
-            model_name='attempt',
-            constraint=models.UniqueConstraint(fields=('task', 'number'), name='attempt_number_once_per_task'),
+            model_name="attempt",
+            constraint=models.UniqueConstraint(fields=("task", "number"), name="attempt_number_once_per_task"),
         ),
         migrations.AddConstraint(
-            model_name='attempt',
-            constraint=models.UniqueConstraint(condition=models.Q(('ended_at__isnull', True)), fields=('task',), name='attempt_one_open_per_task'),
+            model_name="attempt",
+            constraint=models.UniqueConstraint(
+                condition=models.Q(("ended_at__isnull", True)), fields=("task",), name="attempt_one_open_per_task"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='attempt',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('ended_at__isnull', True), ('ending', '')), models.Q(('ended_at__isnull', False), models.Q(('ending', ''), _negated=True)), _connector='OR'), name='attempt_ended_says_how'),
+            model_name="attempt",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(("ended_at__isnull", True), ("ending", "")),
+                    models.Q(("ended_at__isnull", False), models.Q(("ending", ""), _negated=True)),
+                    _connector="OR",
+                ),
+                name="attempt_ended_says_how",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='taskdep',
-            constraint=models.UniqueConstraint(fields=('dependent', 'dependency'), name='dep_edge_once'),
+            model_name="taskdep",
+            constraint=models.UniqueConstraint(fields=("dependent", "dependency"), name="dep_edge_once"),
         ),
         migrations.AddConstraint(
-            model_name='taskdep',
-            constraint=models.CheckConstraint(condition=models.Q(('dependent', models.F('dependency')), _negated=True), name='dep_not_on_itself'),
+            model_name="taskdep",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("dependent", models.F("dependency")), _negated=True), name="dep_not_on_itself"
+            ),
         ),
         migrations.AddIndex(
-            model_name='transcriptitem',
-            index=models.Index(fields=['task', 'id'], name='transcript_by_task'),
+            model_name="transcriptitem",
+            index=models.Index(fields=["task", "id"], name="transcript_by_task"),
         ),
         migrations.AddIndex(
-            model_name='visit',
-            index=models.Index(condition=models.Q(('due_at__isnull', False), ('left_at__isnull', True)), fields=['due_at'], name='visit_due'),
+            model_name="visit",
+            index=models.Index(
+                condition=models.Q(("due_at__isnull", False), ("left_at__isnull", True)),
+                fields=["due_at"],
+                name="visit_due",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='visit',
-            constraint=models.UniqueConstraint(fields=('run', 'number'), name='visit_number_once_per_run'),
+            model_name="visit",
+            constraint=models.UniqueConstraint(fields=("run", "number"), name="visit_number_once_per_run"),
         ),
         migrations.AddConstraint(
-            model_name='visit',
-            constraint=models.UniqueConstraint(condition=models.Q(('left_at__isnull', True)), fields=('run',), name='visit_one_open_per_run'),
+            model_name="visit",
+            constraint=models.UniqueConstraint(
+                condition=models.Q(("left_at__isnull", True)), fields=("run",), name="visit_one_open_per_run"
+            ),
         ),
         migrations.AddIndex(
-            model_name='task',
-            index=models.Index(condition=models.Q(('open_holds', 0), ('status', 'pending'), ('unmet_deps', 0)), fields=['board', 'assignee', 'created_at', 'key'], name='task_ready'),
+            model_name="task",
+            index=models.Index(
+                condition=models.Q(("open_holds", 0), ("status", "pending"), ("unmet_deps", 0)),
+                fields=["board", "assignee", "created_at", "key"],
+                name="task_ready",
+            ),
         ),
         migrations.AddIndex(
-            model_name='task',
-            index=models.Index(condition=models.Q(('open_holds', 0), ('status', 'pending'), ('unmet_deps', 0)), fields=['board', 'assignee', '-priority', 'created_at', 'key'], name='task_ready_by_priority'),
+            model_name="task",
+            index=models.Index(
+                condition=models.Q(("open_holds", 0), ("status", "pending"), ("unmet_deps", 0)),
+                fields=["board", "assignee", "-priority", "created_at", "key"],
+                name="task_ready_by_priority",
+            ),
         ),
         migrations.AddIndex(
-            model_name='task',
-            index=models.Index(condition=models.Q(('lease_until__isnull', False)), fields=['board', 'lease_until'], name='task_leases'),
+            model_name="task",
+            index=models.Index(
+                condition=models.Q(("lease_until__isnull", False)), fields=["board", "lease_until"], name="task_leases"
+            ),
         ),
         migrations.AddIndex(
-            model_name='task',
-            index=models.Index(condition=models.Q(('resume_ready_at__isnull', False)), fields=['board', 'resume_ready_at'], name='task_resume_ready'),
+            model_name="task",
+            index=models.Index(
+                condition=models.Q(("resume_ready_at__isnull", False)),
+                fields=["board", "resume_ready_at"],
+                name="task_resume_ready",
+            ),
         ),
         migrations.AddIndex(
-            model_name='task',
-            index=models.Index(condition=models.Q(('status__in', ['cancelled', 'completed', 'errored']), _negated=True), fields=['board', 'goal_hash'], name='task_open_goals'),
+            model_name="task",
+            index=models.Index(
+                condition=models.Q(("status__in", ["cancelled", "completed", "errored"]), _negated=True),
+                fields=["board", "goal_hash"],
+                name="task_open_goals",
+            ),
         ),
         migrations.AddIndex(
-            model_name='task',
-            index=models.Index(fields=['board', 'status', '-updated_at', '-key'], name='task_lanes'),
+            model_name="task",
+            index=models.Index(fields=["board", "status", "-updated_at", "-key"], name="task_lanes"),
         ),
         migrations.AddIndex(
-            model_name='task',
-            index=models.Index(condition=models.Q(('status__in', ['errored', 'needs_check'])), fields=['status', 'board'], name='task_needs_you'),
+            model_name="task",
+            index=models.Index(
+                condition=models.Q(("status__in", ["errored", "needs_check"])),
+                fields=["status", "board"],
+                name="task_needs_you",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='task',
-            constraint=models.UniqueConstraint(fields=('board', 'partition', 'public_id'), name='task_id_once_per_partition'),
+            model_name="task",
+            constraint=models.UniqueConstraint(
+                fields=("board", "partition", "public_id"), name="task_id_once_per_partition"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='task',
-            constraint=models.CheckConstraint(condition=models.Q(('lease_until__isnull', True), ('status', 'in_progress'), _connector='OR'), name='task_lease_only_while_working'),
+            model_name="task",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("lease_until__isnull", True), ("status", "in_progress"), _connector="OR"),
+                name="task_lease_only_while_working",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='task',
-            constraint=models.CheckConstraint(condition=models.Q(('kept_open_by', ''), ('status', 'in_progress'), _connector='OR'), name='task_kept_open_only_while_working'),
+            model_name="task",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("kept_open_by", ""), ("status", "in_progress"), _connector="OR"),
+                name="task_kept_open_only_while_working",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='task',
-            constraint=models.CheckConstraint(condition=models.Q(('resume_ready_at__isnull', True), ('status', 'in_progress'), _connector='OR'), name='task_resume_only_while_working'),
+            model_name="task",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("resume_ready_at__isnull", True), ("status", "in_progress"), _connector="OR"),
+                name="task_resume_only_while_working",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='task',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('completed_at__isnull', False), ('status__in', ['cancelled', 'completed', 'errored'])), models.Q(models.Q(('status__in', ['cancelled', 'completed', 'errored']), _negated=True), ('completed_at__isnull', True)), _connector='OR'), name='task_completed_at_iff_ended'),
+            model_name="task",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(("completed_at__isnull", False), ("status__in", ["cancelled", "completed", "errored"])),
+                    models.Q(
+                        models.Q(("status__in", ["cancelled", "completed", "errored"]), _negated=True),
+                        ("completed_at__isnull", True),
+                    ),
+                    _connector="OR",
+                ),
+                name="task_completed_at_iff_ended",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='task',
-            constraint=models.CheckConstraint(condition=models.Q(('open_holds__gte', 0), ('unmet_deps__gte', 0)), name='task_counters_not_negative'),
+            model_name="task",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("open_holds__gte", 0), ("unmet_deps__gte", 0)), name="task_counters_not_negative"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='task',
-            constraint=models.CheckConstraint(condition=models.Q(('goal', ''), _negated=True), name='task_goal_not_blank'),
+            model_name="task",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("goal", ""), _negated=True), name="task_goal_not_blank"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='task',
-            constraint=models.CheckConstraint(condition=models.Q(('max_attempts__isnull', True), ('max_attempts__gte', 1), _connector='OR'), name='task_max_attempts_at_least_one'),
+            model_name="task",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("max_attempts__isnull", True), ("max_attempts__gte", 1), _connector="OR"),
+                name="task_max_attempts_at_least_one",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='task',
-            constraint=models.CheckConstraint(condition=models.Q(('withdrawn__isnull', True), ('status', 'cancelled'), _connector='OR'), name='task_withdrawn_is_cancelled'),
+            model_name="task",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("withdrawn__isnull", True), ("status", "cancelled"), _connector="OR"),
+                name="task_withdrawn_is_cancelled",
+            ),
         ),
         migrations.AddIndex(
-            model_name='hold',
-            index=models.Index(condition=models.Q(('state', 'open')), fields=['board', 'due_at'], name='hold_open_by_board'),
+            model_name="hold",
+            index=models.Index(
+                condition=models.Q(("state", "open")), fields=["board", "due_at"], name="hold_open_by_board"
+            ),
         ),
         migrations.AddIndex(
-            model_name='hold',
-            index=models.Index(condition=models.Q(('due_at__isnull', False), ('state', 'open')), fields=['due_at'], name='hold_due'),
+            model_name="hold",
+            index=models.Index(
+                condition=models.Q(("due_at__isnull", False), ("state", "open")), fields=["due_at"], name="hold_due"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='hold',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('task__isnull', False), ('visit__isnull', True)), models.Q(('task__isnull', True), ('visit__isnull', False)), _connector='OR'), name='hold_exactly_one_subject'),
+            model_name="hold",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(("task__isnull", False), ("visit__isnull", True)),
+                    models.Q(("task__isnull", True), ("visit__isnull", False)),
+                    _connector="OR",
+                ),
+                name="hold_exactly_one_subject",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='hold',
-            constraint=models.UniqueConstraint(condition=models.Q(('task__isnull', False)), fields=('task', 'attempt', 'dedup_key'), name='hold_once_per_attempt_and_key'),
+            model_name="hold",
+            constraint=models.UniqueConstraint(
+                condition=models.Q(("task__isnull", False)),
+                fields=("task", "attempt", "dedup_key"),
+                name="hold_once_per_attempt_and_key",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='hold',
-            constraint=models.UniqueConstraint(condition=models.Q(('visit__isnull', False)), fields=('visit', 'dedup_key'), name='hold_once_per_visit_and_key'),
+            model_name="hold",
+            constraint=models.UniqueConstraint(
+                condition=models.Q(("visit__isnull", False)),
+                fields=("visit", "dedup_key"),
+                name="hold_once_per_visit_and_key",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='hold',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('answered_at__isnull', True), ('state', 'open')), models.Q(models.Q(('state', 'open'), _negated=True), ('answered_at__isnull', False)), _connector='OR'), name='hold_closed_says_when'),
+            model_name="hold",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(("answered_at__isnull", True), ("state", "open")),
+                    models.Q(models.Q(("state", "open"), _negated=True), ("answered_at__isnull", False)),
+                    _connector="OR",
+                ),
+                name="hold_closed_says_when",
+            ),
         ),
         migrations.AddIndex(
-            model_name='flowrun',
-            index=models.Index(fields=['flow', 'status', '-id'], name='run_by_flow'),
+            model_name="flowrun",
+            index=models.Index(fields=["flow", "status", "-id"], name="run_by_flow"),
         ),
         migrations.AddConstraint(
-            model_name='flowrun',
-            constraint=models.UniqueConstraint(fields=('flow', 'number'), name='run_number_once_per_flow'),
+            model_name="flowrun",
+            constraint=models.UniqueConstraint(fields=("flow", "number"), name="run_number_once_per_flow"),
         ),
         migrations.AddConstraint(
-            model_name='flowrun',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('completed_at__isnull', True), ('status', 'active')), models.Q(models.Q(('status', 'active'), _negated=True), ('completed_at__isnull', False)), _connector='OR'), name='run_completed_at_iff_ended'),
+            model_name="flowrun",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(("completed_at__isnull", True), ("status", "active")),
+                    models.Q(models.Q(("status", "active"), _negated=True), ("completed_at__isnull", False)),
+                    _connector="OR",
+                ),
+                name="run_completed_at_iff_ended",
+            ),
         ),
     ]

@@ -4,14 +4,17 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('boards', '0002_table_settings'),
+        ("boards", "0002_table_settings"),
     ]
 
     operations = [
         migrations.AddConstraint(
-            model_name='task',
-            constraint=models.UniqueConstraint(condition=models.Q(('follow_up_of__isnull', False), ('status', 'in_progress')), fields=('follow_up_of',), name='task_one_follow_up_at_work'),
+            model_name="task",
+            constraint=models.UniqueConstraint(
+                condition=models.Q(("follow_up_of__isnull", False), ("status", "in_progress")),
+                fields=("follow_up_of",),
+                name="task_one_follow_up_at_work",
+            ),
         ),
     ]

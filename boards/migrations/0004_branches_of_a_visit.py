@@ -5,58 +5,113 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('boards', '0003_one_follow_up_at_work'),
+        ("boards", "0003_one_follow_up_at_work"),
     ]
 
     operations = [
         migrations.AddField(
-            model_name='flowrun',
-            name='called_by',
-            field=models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='child_runs', to='boards.visit'),
+            model_name="flowrun",
+            name="called_by",
+            field=models.ForeignKey(
+                blank=True,
+                null=True,
+                on_delete=django.db.models.deletion.SET_NULL,
+                related_name="child_runs",
+                to="boards.visit",
+            ),
         ),
         migrations.CreateModel(
-            name='Branch',
+            name="Branch",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('role', models.CharField(choices=[('branch', 'Branch'), ('failure', 'Failure'), ('stage', 'Stage')], max_length=8)),
-                ('key', models.CharField(max_length=80)),
-                ('position', models.PositiveIntegerField()),
-                ('phase', models.CharField(choices=[('entered', 'Entered'), ('working', 'Working'), ('waiting', 'Waiting'), ('paused', 'Paused'), ('failure', 'Failure'), ('left', 'Left')], default='entered', max_length=8)),
-                ('required', models.BooleanField(default=True)),
-                ('started_at', models.DateTimeField(blank=True, null=True)),
-                ('ended_at', models.DateTimeField(blank=True, null=True)),
-                ('due_at', models.DateTimeField(blank=True, null=True)),
-                ('outcome', models.CharField(blank=True, default='', max_length=10)),
-                ('output', models.JSONField(blank=True, null=True)),
-                ('error', models.TextField(blank=True, default='')),
-                ('task', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to='boards.task')),
-                ('visit', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='branches', to='boards.visit')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "role",
+                    models.CharField(
+                        choices=[("branch", "Branch"), ("failure", "Failure"), ("stage", "Stage")], max_length=8
+                    ),
+                ),
+                ("key", models.CharField(max_length=80)),
+                ("position", models.PositiveIntegerField()),
+                (
+                    "phase",
+                    models.CharField(
+                        choices=[
+                            ("entered", "Entered"),
+                            ("working", "Working"),
+                            ("waiting", "Waiting"),
+                            ("paused", "Paused"),
+                            ("failure", "Failure"),
+                            ("left", "Left"),
+                        ],
+                        default="entered",
+                        max_length=8,
+                    ),
+                ),
+                ("required", models.BooleanField(default=True)),
+                ("started_at", models.DateTimeField(blank=True, null=True)),
+                ("ended_at", models.DateTimeField(blank=True, null=True)),
+                ("due_at", models.DateTimeField(blank=True, null=True)),
+                ("outcome", models.CharField(blank=True, default="", max_length=10)),
+                ("output", models.JSONField(blank=True, null=True)),
+                ("error", models.TextField(blank=True, default="")),
+                (
+                    "task",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="+",
+                        to="boards.task",
+                    ),
+                ),
+                (
+                    "visit",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="branches", to="boards.visit"
+                    ),
+                ),
             ],
             options={
-                'ordering': ['position', 'id'],
+                "ordering": ["position", "id"],
             },
         ),
         migrations.AddField(
-            model_name='hold',
-            name='branch',
-            field=models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.CASCADE, related_name='holds', to='boards.branch'),
+            model_name="hold",
+            name="branch",
+            field=models.ForeignKey(
+                blank=True,
+                null=True,
+                on_delete=django.db.models.deletion.CASCADE,
+                related_name="holds",
+                to="boards.branch",
+            ),
         ),
         migrations.AddIndex(
-            model_name='branch',
-            index=models.Index(condition=models.Q(('due_at__isnull', False), ('ended_at__isnull', True)), fields=['due_at'], name='branch_due'),
+            model_name="branch",
+            index=models.Index(
+                condition=models.Q(("due_at__isnull", False), ("ended_at__isnull", True)),
+                fields=["due_at"],
+                name="branch_due",
+            ),
         ),
         migrations.AddIndex(
-            model_name='branch',
-            index=models.Index(condition=models.Q(('task__isnull', False)), fields=['task'], name='branch_by_task'),
+            model_name="branch",
+            index=models.Index(condition=models.Q(("task__isnull", False)), fields=["task"], name="branch_by_task"),
         ),
         migrations.AddConstraint(
-            model_name='branch',
-            constraint=models.UniqueConstraint(fields=('visit', 'role', 'key'), name='branch_once_per_visit'),
+            model_name="branch",
+            constraint=models.UniqueConstraint(fields=("visit", "role", "key"), name="branch_once_per_visit"),
         ),
         migrations.AddConstraint(
-            model_name='branch',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('ended_at__isnull', True), ('outcome', '')), models.Q(models.Q(('outcome', ''), _negated=True), ('ended_at__isnull', False)), _connector='OR'), name='branch_ended_says_how'),
+            model_name="branch",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(("ended_at__isnull", True), ("outcome", "")),
+                    models.Q(models.Q(("outcome", ""), _negated=True), ("ended_at__isnull", False)),
+                    _connector="OR",
+                ),
+                name="branch_ended_says_how",
+            ),
         ),
     ]

@@ -7,60 +7,63 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('boards', '0004_branches_of_a_visit'),
+        ("boards", "0120_events_outlive_tasks"),
     ]
 
     operations = [
         migrations.CreateModel(
-            name='Vote',
+            name="Vote",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('name', models.TextField(blank=True, default='')),
-                ('choice', models.CharField(max_length=20)),
-                ('note', models.TextField(blank=True, default='')),
-                ('at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), editable=False)),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("name", models.TextField(blank=True, default="")),
+                ("choice", models.CharField(max_length=20)),
+                ("note", models.TextField(blank=True, default="")),
+                ("at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), editable=False)),
             ],
             options={
-                'ordering': ['id'],
+                "ordering": ["id"],
             },
         ),
         migrations.AlterModelOptions(
-            name='branch',
-            options={'ordering': ['round', 'position', 'id']},
+            name="branch",
+            options={"ordering": ["round", "position", "id"]},
         ),
         migrations.RemoveConstraint(
-            model_name='branch',
-            name='branch_once_per_visit',
+            model_name="branch",
+            name="branch_once_per_visit",
         ),
         migrations.AddField(
-            model_name='branch',
-            name='round',
+            model_name="branch",
+            name="round",
             field=models.PositiveIntegerField(default=1),
         ),
         migrations.AddField(
-            model_name='flowrun',
-            name='context_from',
+            model_name="flowrun",
+            name="context_from",
             field=models.PositiveIntegerField(default=0),
         ),
         migrations.AddField(
-            model_name='hold',
-            name='quorum',
+            model_name="hold",
+            name="quorum",
             field=models.JSONField(blank=True, null=True),
         ),
         migrations.AddConstraint(
-            model_name='branch',
-            constraint=models.UniqueConstraint(fields=('visit', 'role', 'round', 'key'), name='branch_once_per_visit'),
+            model_name="branch",
+            constraint=models.UniqueConstraint(fields=("visit", "role", "round", "key"), name="branch_once_per_visit"),
         ),
         migrations.AddField(
-            model_name='vote',
-            name='hold',
-            field=models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='votes', to='boards.hold'),
+            model_name="vote",
+            name="hold",
+            field=models.ForeignKey(
+                on_delete=django.db.models.deletion.CASCADE, related_name="votes", to="boards.hold"
+            ),
         ),
         migrations.AddField(
-            model_name='vote',
-            name='user',
-            field=models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to=settings.AUTH_USER_MODEL),
+            model_name="vote",
+            name="user",
+            field=models.ForeignKey(
+                on_delete=django.db.models.deletion.CASCADE, related_name="+", to=settings.AUTH_USER_MODEL
+            ),
         ),
     ]

@@ -77,6 +77,7 @@ from boards.tasks.verbs import (
     skip,
     stopping,
     withdraw,
+    withdraw_many,
 )
 from boards.tasks.waiting import get_task
 
@@ -170,4 +171,5 @@ __all__ = [
     "take_owed_notice",
     "update_task",
     "withdraw",
+    "withdraw_many",
 ]
