@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from boards.flows import decisions, runs
+from boards.flows import decisions, runs, wip
 from boards.flows.decisions import How, Turn, Verdict, Why
 from boards.flows.entering import Arrival, changed_data, go
 from boards.flows.situation import Situation, matcher, move_to, open_question, signal_of
@@ -123,6 +123,7 @@ def _stay(at: Situation, verdict: Verdict) -> str:
     stopped = at.facts.get("ending") == Status.CANCELLED
     phase = Phase.PAUSED if verdict.why in _PAUSES or stopped else Phase.WAITING
     runs.wait(at.run, at.visit, phase, at.chain, verdict.why.value)
+    wip.owe_waits(at.run)
     return verdict.why.value
 
 
