@@ -18,7 +18,7 @@ from django.db import connection
 from django.db.models import Exists, OuterRef, Q
 from django.db.models.functions import Cast, Now, Substr
 
-from boards import live_notices, people, tasks
+from boards import flows, live_notices, people, tasks
 from boards.debts import paying
 from boards.models import Debt, IdempotencyKey, Process, Task
 from boards.queries.drains import silent_drains
@@ -58,6 +58,8 @@ def sweep_once(limit: int = LIMIT) -> SweepReport:
         "lost workers told": wake_lapsed,
         "silent drains told": tell_silent_drains,
         "questions past their time": people.expire_due,
+        "runs let into their step": flows.promote_waiting,
+        "runs archived": flows.archive_due,
         "chains freed from a stop": free_late_chains,
         "debts paid": paying.pay_due,
         "stops of dead drains paid": pay_stops_of_dead_drains,

@@ -5,11 +5,13 @@ Doors use the functions named here. A definition is judged by `validation`, wher
 """
 
 from boards.flows.advance import Trigger, advance
+from boards.flows.archiving import archive, archive_due, unarchive
 from boards.flows.cancelling import cancel_run, cancel_turn
 from boards.flows.definition import Action, FlowDefinition, StepDefinition, load
 from boards.flows.library import install, save_version
 from boards.flows.moving import mark_complete, move, run_again, signal
-from boards.flows.refusals import IllegalRunMove, RunMovedOn
+from boards.flows.promotion import promote_waiting
+from boards.flows.refusals import IllegalRunMove, RunMovedOn, StepFull
 from boards.flows.starting import checked_inputs, start, start_again
 from boards.flows.validation import validate
 
@@ -19,8 +21,11 @@ __all__ = [
     "IllegalRunMove",
     "RunMovedOn",
     "StepDefinition",
+    "StepFull",
     "Trigger",
     "advance",
+    "archive",
+    "archive_due",
     "cancel_run",
     "cancel_turn",
     "checked_inputs",
@@ -28,10 +33,12 @@ __all__ = [
     "load",
     "mark_complete",
     "move",
+    "promote_waiting",
     "run_again",
     "save_version",
     "signal",
     "start",
     "start_again",
+    "unarchive",
     "validate",
 ]

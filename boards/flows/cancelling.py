@@ -8,7 +8,7 @@ from django.db.models.functions import Now
 
 from boards import people, tasks
 from boards.actors import Chain
-from boards.flows import runs
+from boards.flows import runs, wip
 from boards.flows.decisions import USER_CANCEL
 from boards.flows.moving import require, say
 from boards.flows.refusals import IllegalRunMove
@@ -62,6 +62,7 @@ def _cancel(chain: Chain, run_id: int, words: str) -> None:
         people.discard_visit_holds(chain, visit.pk, HOLD_WORDS)
     say(run, words)
     runs.note(run, chain, "run.cancelled", visit=visit, cause=RUN_CANCEL, was=was, text=words[:2000])
+    wip.owe_left(run, run.step_key)
 
 
 def _open_tasks(run: FlowRun) -> list[int]:

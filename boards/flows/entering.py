@@ -32,8 +32,8 @@ MAX_TITLE: Final = 200
 class Arrival:
     """Where a run goes and because of what. `runs_entry` False: the target's `on_enter` is not run.
 
-    `change` None: the same step is entered again, which is no step change and makes no history row. `has_place`: whether
-    the step has a place for it, where that is known; None asks.
+    `change` None: the same step is entered again, which is no step change and makes no history row.
+    `has_place`: whether the step has a place for it, where that is known; None asks.
     """
 
     step: StepDefinition
@@ -50,7 +50,8 @@ def go(run: FlowRun, flow: FlowDefinition, arrival: Arrival) -> Visit | None:
     """Leave the current step, if any, and enter another. Whatever fails in the new step fails that step, not this call.
 
     Where the new step is full the run queues there and None is answered: it has left its step for good, and what the
-    new one does on entry waits for a place. Raises TemplatingError, with nothing written, where an exit event of the current step cannot be worked out.
+    new one does on entry waits for a place. Raises TemplatingError, with nothing written, where an exit event of the
+    current step cannot be worked out.
     """
     left, limits = run.current_visit, wip.newest_limits(run.flow_id)
     came_from = left.step_key if left else run.queued_step

@@ -101,7 +101,8 @@ def _save(space: Space, board: Board, told: FlowDefinition, chain: Chain | None)
         )
         for step in told.steps
     )
-    wip.owe_limits(flow.pk, version)
+    if newest is not None:
+        wip.owe_limits(flow.pk, version)
     if chain is not None:
         record(Entry("flow.edited", chain, board_id=flow.board_id, data={"flow": flow.key, "version": number}))
     return flow

@@ -37,7 +37,7 @@ class Limits:
         return place.limit if place else 0
 
     def feeder(self, key: str) -> str:
-        """The step that this one pulls from, or ''. A step without a limit never waits for anybody, so it pulls none."""
+        """The step that this one pulls from, or ''. A step without a limit makes nobody wait, so it pulls nobody."""
         place = self.places.get(key)
         return place.feeder if place and place.limit else ""
 

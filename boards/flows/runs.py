@@ -34,7 +34,7 @@ def lock(run_id: int) -> tuple[FlowRun, FlowDefinition]:
     if found is None:
         raise NotFound("There is no such run.")
     if found.current_visit is None and found.current_visit_id is not None:
-        # It moved while this waited for its lock: the row is the new one, what was joined to it is of the moment before.
+        # It moved while this waited for its lock: the row is the new one, what was joined to it is of the time before.
         found.current_visit = Visit.objects.get(pk=found.current_visit_id)
     return found, definition.load(found.version)
 
