@@ -156,3 +156,23 @@ def test_a_limit_is_raised_while_runs_start() -> None:
     )
     nobody_is_stranded(flow)
     assert wip.admitted(flow.pk, "write").count() == 4
+
+
+@pytest.mark.parametrize("text", [DESK, FED], ids=["it queues", "it waits in the feeder"])
+def test_whoever_finds_no_place_tries_again_once_it_waits(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The place is given up, and the promotion paid, after it was counted and before the one that waits can be seen."""
+    stage = Stage()
+    flow = stage.flow(text)
+    first = flows.start(stage.anna, flow, {}, "First")
+    look = wip.seat_for_new
+
+    def look_before_the_leave(*args: Any) -> Any:
+        seat = look(*args)
+        at_once(lambda: flows.move(stage.anna, first, "review"))
+        return seat
+
+    monkeypatch.setattr(wip, "seat_for_new", look_before_the_leave)
+    second = flows.start(stage.anna, flow, {}, "Second")
+    second.refresh_from_db()
+    assert second.step_key == "write"
+    assert [change.trigger for change in second.history.all()] == ["start", "queue_promotion"]
