@@ -35,6 +35,7 @@ ROLE_ACTIONS: Final[dict[str, frozenset[str]]] = {
     "flows.start": _MEMBERS,
     "flows.move": _MEMBERS,
     "flows.cancel": _MEMBERS,
+    "flows.archive": _MEMBERS,
     "flows.edit": _OPERATORS,
     "boards.edit": _OPERATORS,
     "boards.pause": _MEMBERS,
@@ -44,7 +45,9 @@ ROLE_ACTIONS: Final[dict[str, frozenset[str]]] = {
 
 # `tasks.withdraw` is in the Flows manifest and in no role.
 SERVICE_ACTIONS: Final[dict[str, frozenset[str]]] = {
-    "flows": frozenset({"tasks.file", "tasks.cancel", "tasks.withdraw", "tasks.retry", "holds.ask", "flows.move"}),
+    "flows": frozenset(
+        {"tasks.file", "tasks.cancel", "tasks.withdraw", "tasks.retry", "holds.ask", "flows.move", "flows.archive"}
+    ),
     "drain": frozenset({"tasks.claim", "tasks.complete", "tasks.fail", "tasks.hand_back", "tasks.cancel"}),
     "sweeper": frozenset({"tasks.abandon", "holds.expire", "debts.pay", "tasks.cancel"}),
     "operator": frozenset({"tasks.reclaim", "debts.pay"}),

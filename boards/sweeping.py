@@ -63,6 +63,8 @@ def sweep_once(limit: int = LIMIT) -> SweepReport:
         "tasks withdrawn": flows.withdraw_due,
         "questions past their time": people.expire_due,
         "waits of runs ended": end_waits,
+        "runs let into their step": flows.promote_waiting,
+        "runs archived": flows.archive_due,
         "chains freed from a stop": free_late_chains,
         "debts paid": paying.pay_due,
         "stops of dead drains paid": pay_stops_of_dead_drains,

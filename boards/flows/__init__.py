@@ -7,6 +7,7 @@ Doors use the functions named here. A definition is judged by `validation`, wher
 from boards.flows import clearing as _clearing
 from boards.flows import goal_judging as _goal_judging
 from boards.flows.advance import Trigger, advance
+from boards.flows.archiving import archive, archive_due, unarchive
 from boards.flows.cancelling import cancel_run, cancel_turn
 from boards.flows.deadlines import move_due_time, withdraw_due
 from boards.flows.definition import Action, FlowDefinition, StepDefinition, load
@@ -16,7 +17,8 @@ from boards.flows.kinds import parallel as _parallel
 from boards.flows.kinds import stage as _stage
 from boards.flows.library import install, save_version
 from boards.flows.moving import mark_complete, move, run_again, signal
-from boards.flows.refusals import IllegalRunMove, RunMovedOn
+from boards.flows.promotion import promote_waiting
+from boards.flows.refusals import IllegalRunMove, RunMovedOn, StepFull
 from boards.flows.starting import checked_inputs, start, start_again
 from boards.flows.validation import validate
 
@@ -27,6 +29,7 @@ __all__ = [
     "IllegalRunMove",
     "RunMovedOn",
     "StepDefinition",
+    "StepFull",
     "Trigger",
     "_calling",
     "_clearing",
@@ -34,6 +37,8 @@ __all__ = [
     "_parallel",
     "_stage",
     "advance",
+    "archive",
+    "archive_due",
     "cancel_run",
     "cancel_turn",
     "checked_inputs",
@@ -43,11 +48,13 @@ __all__ = [
     "mark_complete",
     "move",
     "move_due_time",
+    "promote_waiting",
     "run_again",
     "save_version",
     "signal",
     "start",
     "start_again",
+    "unarchive",
     "validate",
     "withdraw_due",
 ]

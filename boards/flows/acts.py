@@ -6,16 +6,22 @@ IllegalRunMove with a sentence.
 
 from __future__ import annotations
 
-from boards.flows import approving, decisions, runs
+from typing import Any, Final
+
+from boards.actors import Chain
+from boards.flows import approving, decisions, runs, wip
 from boards.flows.decisions import How, Turn
-from boards.flows.definition import ASKING_KINDS, StepDefinition
+from boards.flows.definition import ASKING_KINDS, FlowDefinition, StepDefinition
 from boards.flows.entering import Arrival, changed_data, complete, go
 from boards.flows.refusals import IllegalRunMove
 from boards.flows.situation import Situation, matcher, move_to, open_question, signal_of, working
 from boards.flows.stopping import refuse_stopping
 from boards.flows.templating import TemplatingError
-from boards.models import StepChange
+from boards.models import FlowRun, StepChange
 from boards.states import Phase, RunStatus, Status
+
+SAME_STEP: Final = "same_step"
+CANCEL_AND_MOVE: Final = "cancel_and_move"  # what a refusal offers where the task still works
 
 
 def mark_complete(at: Situation) -> str:
@@ -45,27 +51,41 @@ def mark_complete(at: Situation) -> str:
     except TemplatingError as error:
         raise IllegalRunMove(str(error)) from None
     complete(at.run, at.visit, at.chain)
+    wip.owe_left(at.run, at.visit.step_key)
     return "completed"
 
 
 def move(at: Situation) -> str:
     """A person moves the card. A move within the step is an ordering only, and changes nothing here."""
-    target = at.flow.step(at.facts["step"])
-    if target is None:
-        raise IllegalRunMove("This run's version of the flow has no such step.")
-    if at.run.status == RunStatus.CANCELLED:
-        raise IllegalRunMove("The run was cancelled. Start it again instead.")
-    if at.run.archived_at is not None:
-        raise IllegalRunMove("The run is archived. Take it out of the archive first.")
+    target = move_target(at.run, at.flow, at.facts["step"])
     if target.key == at.visit.step_key:
-        return "same_step"
-    if refusal := decisions.manual_move_refusal(at.flow, at.step, target):
-        raise IllegalRunMove(refusal)
+        return SAME_STEP
     _refuse_working(at, "moved")
     try:
         return move_to(at, target.key, at.chain.name, StepChange.Trigger.MANUAL)
     except TemplatingError as error:
         raise IllegalRunMove(str(error)) from None
+
+
+def move_queued(run: FlowRun, flow: FlowDefinition, chain: Chain, facts: dict[str, Any]) -> str:
+    """A person moves a card that still waits for a place: it leaves that queue, and nothing of its step was run."""
+    target = move_target(run, flow, facts["step"])
+    if target.key == run.queued_step:
+        return SAME_STEP
+    go(run, flow, Arrival(target, chain, chain.name, StepChange.Trigger.MANUAL))
+    return f"moved to {target.key}"
+
+
+def move_target(run: FlowRun, flow: FlowDefinition, key: str) -> StepDefinition:
+    """The step that a person may move the run to. Raises IllegalRunMove with the reason, whatever works there."""
+    target = flow.step(key)
+    if target is None:
+        raise IllegalRunMove("This run's version of the flow has no such step.")
+    here = flow.step(run.queued_step or run.step_key)
+    status, is_archived = RunStatus(run.status), run.archived_at is not None
+    if refusal := decisions.move_refusal(flow, here, target, status, is_archived=is_archived):
+        raise IllegalRunMove(refusal)
+    return target
 
 
 def run_again(at: Situation) -> str:
@@ -81,6 +101,8 @@ def run_again(at: Situation) -> str:
 
 def _idle_step(at: Situation, what: str) -> StepDefinition:
     """The current step, where nothing of it works at the moment."""
+    if at.run.archived_at is not None:
+        raise IllegalRunMove(decisions.ARCHIVED)
     if at.step is None:
         raise IllegalRunMove("The step of this run can no longer be read. Move the run to another step.")
     _refuse_working(at, what)
@@ -91,8 +113,9 @@ def _refuse_working(at: Situation, what: str) -> None:
     refuse_stopping(at.visit)
     task = working(at.visit)
     if task is not None:
+        offer = CANCEL_AND_MOVE if what == "moved" else ""
         sentence = f"Its task is {Status(task.status).label.lower()}, so the run cannot be {what} yet. "
-        raise IllegalRunMove(sentence + "Cancel the turn first.", task=task.public_id)
+        raise IllegalRunMove(sentence + "Cancel the turn first.", task=task.public_id, offer=offer)
     child = at.visit.child_runs.filter(status=RunStatus.ACTIVE).first()
     if child is not None:
         raise IllegalRunMove(f"It waits for the run “{child.name}”, so it cannot be {what} yet. Cancel that run first.")

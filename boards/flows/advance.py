@@ -60,9 +60,11 @@ _HANDLERS: Final[dict[Trigger, Callable[[Situation], str]]] = {
 
 @engine_transaction
 def advance(
-    run_id: int, visit_id: int, trigger: str, *, cause: str = "", operation_id: str, chain: Chain, **facts: Any
+    run_id: int, visit_id: int | None, trigger: str, *, cause: str = "", operation_id: str, chain: Chain, **facts: Any
 ) -> str:
     """Advance a run, once per operation id; answers what came of it, which is stored with the operation.
+
+    `visit_id` None: whoever asks saw it queued, in no step; then a person's move is all there is.
 
     Raises IllegalRunMove for what a person asks and the run cannot do, NotFound where there is no such run; nothing
     is written then, and the operation id may be used again.
@@ -74,7 +76,10 @@ def advance(
     if not first:
         return REPEATED
     visit = run.current_visit
-    if visit is None or visit.pk != visit_id:
+    if visit is None and visit_id is None and run.queued_step and trigger == Trigger.MANUAL:
+        with afterwards.collecting():
+            outcome = acts.move_queued(run, flow, chain, facts)
+    elif visit is None or visit.pk != visit_id:
         outcome = OLDER_VISIT
     else:
         step = flow.step(visit.step_key)

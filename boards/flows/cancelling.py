@@ -11,7 +11,7 @@ from boards import people, tasks
 from boards.actors import Chain, service
 from boards.debts import owing
 from boards.debts.kinds import pays
-from boards.flows import afterwards, runs
+from boards.flows import afterwards, runs, wip
 from boards.flows.moving import require, say
 from boards.flows.refusals import IllegalRunMove
 from boards.locks import engine_transaction
@@ -70,6 +70,7 @@ def _cancel(chain: Chain, run_id: int, words: str, cause: str) -> None:
     afterwards.tell_parent(run)
     say(run, words)
     runs.note(run, chain, "run.cancelled", visit=visit, cause=cause, was=was, text=words[:2000])
+    wip.owe_left(run, run.step_key)
 
 
 def _open_tasks(run: FlowRun) -> list[int]:

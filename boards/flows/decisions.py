@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import Final
 
 from boards.flows.definition import Action, FlowDefinition, StepDefinition
-from boards.states import Cause
+from boards.states import Cause, RunStatus
 
 USER_CANCEL: Final = Cause.USER_CANCEL
 
@@ -166,9 +166,28 @@ def ended_how(ending: str, cause: str) -> How:
     return How.USER_CANCEL if ending == "cancelled" and cause == USER_CANCEL else How.OTHER_STOP
 
 
+ARCHIVED: Final = "The run is archived. Take it out of the archive first."
+
+
+def move_refusal(
+    flow: FlowDefinition,
+    current: StepDefinition | None,
+    target: StepDefinition,
+    status: RunStatus,
+    *,
+    is_archived: bool,
+) -> str:
+    """Why a person may not move a card there, or ''; a task that works is another reason (spec: 05 section 2.7)."""
+    if status is RunStatus.CANCELLED:
+        return "The run was cancelled. Start it again instead."
+    if is_archived:
+        return ARCHIVED
+    return manual_move_refusal(flow, current, target)
+
+
 def manual_move_refusal(flow: FlowDefinition, current: StepDefinition | None, target: StepDefinition) -> str:
     """Why a person may not move a card there, or '' (spec: 05 section 1, `allow_manual_move`)."""
-    if target.allow_manual_move or current is None:
+    if target.allow_manual_move or current is None or current.key == target.key:
         return ""
     if abs(flow.steps.index(current) - flow.steps.index(target)) == 1:
         return ""

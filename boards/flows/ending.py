@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from boards.errors import Refusal
-from boards.flows import approving, decisions, failing, runs
+from boards.flows import approving, decisions, failing, runs, wip
 from boards.flows.decisions import Turn, Verdict, Why
 from boards.flows.entering import changed_data
 from boards.flows.situation import Situation, matcher, move_to, signal_of
@@ -47,6 +47,7 @@ def stay(at: Situation, verdict: Verdict) -> str:
     stopped = at.facts.get("ending") == Status.CANCELLED
     phase = Phase.PAUSED if verdict.why in _PAUSES or stopped else Phase.WAITING
     runs.wait(at.run, at.visit, phase, at.chain, verdict.why.value)
+    wip.owe_waits(at.run)
     return verdict.why.value
 
 

@@ -17,9 +17,10 @@ from django.db.models.functions import Now
 from boards import people
 from boards.actors import Chain
 from boards.errors import Refusal
-from boards.flows import afterwards, data, due_times, failing, runs, templating, works
+from boards.flows import afterwards, data, due_times, failing, runs, templating, wip, works
 from boards.flows.definition import MANY_KINDS, Action, FlowDefinition, StepDefinition
 from boards.flows.kinds.registry import STARTERS
+from boards.flows.limits import Limits
 from boards.flows.side_effects import SIDE_EFFECTS
 from boards.flows.templating import TemplatingError
 from boards.models import FlowRun, StepChange, Visit
@@ -31,6 +32,7 @@ class Arrival:
     """Where a run goes and because of what. `runs_entry` False: the target's `on_enter` is not run.
 
     `change` None: the same step is entered again, which is no step change and makes no history row.
+    `has_place`: whether the step has a place for it, where that is known; None asks.
     """
 
     step: StepDefinition
@@ -40,14 +42,18 @@ class Arrival:
     signal: Any = None
     runs_entry: bool = True
     cause: str = ""
+    has_place: bool | None = None
 
 
-def go(run: FlowRun, flow: FlowDefinition, arrival: Arrival) -> Visit:
+def go(run: FlowRun, flow: FlowDefinition, arrival: Arrival) -> Visit | None:
     """Leave the current step, if any, and enter another. Whatever fails in the new step fails that step, not this call.
 
-    Raises TemplatingError, with nothing written, where an exit event of the current step cannot be worked out.
+    Where the new step is full the run queues there and None is answered: it has left its step for good, and what the
+    new one does on entry waits for a place. Raises TemplatingError, with nothing written, where an exit event of the
+    current step cannot be worked out.
     """
-    left = run.current_visit
+    left, limits = run.current_visit, wip.newest_limits(run.flow_id)
+    came_from = left.step_key if left else run.queued_step
     source = flow.step(left.step_key) if left else None
     exit_data = changed_data(run, flow, source.on_exit if source and arrival.change else ())
     if left is not None and left.left_at is None:
@@ -57,23 +63,43 @@ def go(run: FlowRun, flow: FlowDefinition, arrival: Arrival) -> Visit:
     if arrival.change is not None:
         StepChange.objects.create(
             run=run,
-            from_step=left.step_key if left else "",
+            from_step=came_from,
             to_step=arrival.step.key,
             trigger=arrival.change,
             actor=arrival.actor,
             signal=arrival.signal,
         )
     runs.reopen(run, arrival.chain)
+    visit = None
+    if _has_place(run, flow, arrival, limits):
+        visit = _enter(run, flow, arrival, came_from, exit_data)
+    else:
+        wip.queue(run, arrival.step.key, arrival.chain, entry=arrival.runs_entry, data=exit_data)
+    if left is not None:
+        people.discard_visit_holds(arrival.chain, left.pk, _left_words(arrival))
+    if arrival.change is not None:
+        _owe_places(run, arrival, limits, left.step_key if left else "")
+    return visit
+
+
+def _has_place(run: FlowRun, flow: FlowDefinition, arrival: Arrival, limits: Limits) -> bool:
+    """Entering the same step anew keeps the place that the run has; a terminal step needs none."""
+    if arrival.has_place is not None:
+        return arrival.has_place
+    return (
+        arrival.change is None or flow.is_terminal(arrival.step) or wip.has_place(run.flow_id, limits, arrival.step.key)
+    )
+
+
+def _enter(run: FlowRun, flow: FlowDefinition, arrival: Arrival, came_from: str, exit_data: dict[str, Any]) -> Visit:
     visit = _new_visit(run, arrival.step)
-    runs.write(run, current_visit=visit, signal=None, data=exit_data)
-    told = {"from": left.step_key} if left else {}
+    runs.write(run, current_visit=visit, signal=None, queued_step="", queued_at=None, queued_entry=True, data=exit_data)
+    told = {"from": came_from} if came_from else {}
     runs.note(run, arrival.chain, "step.entered", visit=visit, cause=arrival.cause, **told)
     if flow.is_terminal(arrival.step):
         complete(run, visit, arrival.chain)
     elif failure := _begin(run, flow, arrival, visit):
         failing.fail(run, flow, visit, failure, arrival.chain)
-    if left is not None:
-        people.discard_visit_holds(arrival.chain, left.pk, _left_words(arrival))
     return visit
 
 
@@ -89,6 +115,17 @@ def _cause(arrival: Arrival) -> str:
 
 def _left_words(arrival: Arrival) -> str:
     return f"the run went on to {arrival.step.name}."
+
+
+def _owe_places(run: FlowRun, arrival: Arrival, limits: Limits, left: str) -> None:
+    """The place that was left may be another's now, and this run may wait for one itself.
+
+    A person who moves a card back to where its step pulls from wants it to stay there, for now.
+    """
+    is_put_back = arrival.change is StepChange.Trigger.MANUAL and limits.feeder(left) == arrival.step.key
+    wip.owe_left(run, left, limits, but=run.pk if is_put_back else None)
+    if not is_put_back:
+        wip.owe_waits(run, limits)
 
 
 def complete(run: FlowRun, visit: Visit, chain: Chain) -> None:

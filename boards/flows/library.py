@@ -13,7 +13,7 @@ from boards import policy
 from boards.actors import Chain
 from boards.errors import NotFound
 from boards.event_log import Entry, record
-from boards.flows import definition
+from boards.flows import definition, wip
 from boards.flows.definition import FlowDefinition
 from boards.flows.validation import Document, validate_document
 from boards.locks import engine_transaction
@@ -101,6 +101,8 @@ def _save(space: Space, board: Board, told: FlowDefinition, chain: Chain | None)
         )
         for step in told.steps
     )
+    if newest is not None:
+        wip.owe_limits(flow.pk, version)
     if chain is not None:
         record(Entry("flow.edited", chain, board_id=flow.board_id, data={"flow": flow.key, "version": number}))
     return flow

@@ -11,8 +11,10 @@ from typing import Any
 from boards import policy, tasks
 from boards.actors import Chain
 from boards.errors import NotFound
-from boards.flows import runs
+from boards.flows import ordering, runs
+from boards.flows.acts import CANCEL_AND_MOVE, move_target
 from boards.flows.advance import OLDER_VISIT, REPEATED, Trigger, advance
+from boards.flows.decisions import ARCHIVED
 from boards.flows.due_times import is_over
 from boards.flows.refusals import IllegalRunMove, RunMovedOn
 from boards.flows.situation import working
@@ -22,6 +24,7 @@ from boards.states import Cause, Phase, RunStatus, Status
 from boards.tasks import Reason, Recorded, TaskWriteOutcome, cleaning
 
 MOVED_AWAY = Cause.TEARDOWN
+_NOWHERE = "The run stands in no step yet."
 
 
 def mark_complete(chain: Chain, run: FlowRun, *, visit_id: int | None = None) -> FlowRun:
@@ -34,16 +37,28 @@ def mark_complete(chain: Chain, run: FlowRun, *, visit_id: int | None = None) ->
 
 
 def move(
-    chain: Chain, run: FlowRun, step_key: str, *, cancel_turn: bool = False, visit_id: int | None = None
+    chain: Chain,
+    run: FlowRun,
+    step_key: str,
+    *,
+    cancel_turn: bool = False,
+    visit_id: int | None = None,
+    before: int | None = None,
 ) -> FlowRun:
     """A person moves the run to a step. Refused while its task works, unless `cancel_turn` stops that first.
 
-    A task that nobody has started is cancelled by the way. Raises IllegalRunMove or RunMovedOn.
+    A task that nobody has started is cancelled by the way. Where the step is full the run queues there. `before`: the
+    key of the run before which its card is put, 0 for the last place, None for where it falls; within its own step
+    that is all. `visit_id`: the stay that was seen, 0 for none. Raises IllegalRunMove or RunMovedOn.
     """
     require(chain, run, "flows.move")
-    seen = visit_id or _current_visit(run)
+    seen = _where_it_stands(run) if visit_id is None else visit_id
     _make_way(chain, run.pk, seen, step_key, cancel_turn)
-    return _advanced(chain, run, Trigger.MANUAL, seen, step=step_key)
+    _moved(chain, run, seen, step_key)
+    if before is not None:
+        ordering.put_before(chain, run.pk, before)
+    run.refresh_from_db()
+    return run
 
 
 def run_again(chain: Chain, run: FlowRun, *, visit_id: int | None = None) -> FlowRun:
@@ -96,10 +111,25 @@ def say(run: FlowRun, text: str, task: Task | None = None) -> None:
 
 
 def _current_visit(run: FlowRun) -> int:
-    visit = FlowRun.objects.values_list("current_visit", flat=True).get(pk=run.pk)
-    if visit is None:
-        raise IllegalRunMove("The run stands in no step yet.")
-    return visit
+    now = FlowRun.objects.only("current_visit", "queued_step").get(pk=run.pk)
+    if now.current_visit_id is None:
+        raise IllegalRunMove("The run still waits for a place in its step." if now.queued_step else _NOWHERE)
+    return now.current_visit_id
+
+
+def _where_it_stands(run: FlowRun) -> int:
+    """Its current visit, or 0 where it is queued and has none."""
+    now = FlowRun.objects.only("current_visit", "queued_step").get(pk=run.pk)
+    if now.current_visit_id is None and not now.queued_step:
+        raise IllegalRunMove(_NOWHERE)
+    return now.current_visit_id or 0
+
+
+def _moved(chain: Chain, run: FlowRun, seen: int, step_key: str) -> None:
+    operation = f"{Trigger.MANUAL.value}:{uuid.uuid4()}"
+    outcome = advance(run.pk, seen or None, Trigger.MANUAL, operation_id=operation, chain=chain, step=step_key)
+    if outcome in (OLDER_VISIT, REPEATED):
+        raise RunMovedOn
 
 
 def _advanced(chain: Chain, run: FlowRun, trigger: Trigger, visit_id: int | None, **facts: Any) -> FlowRun:
@@ -119,17 +149,18 @@ def _make_way(chain: Chain, run_id: int, visit_id: int, step_key: str, cancel_tu
     A crash before the move leaves the run paused in its step, and the page says so.
     """
     run, flow = runs.lock(run_id)
-    visit, target = run.current_visit, flow.step(step_key)
-    if visit is None or visit.pk != visit_id or target is None or target.key == visit.step_key:
+    visit = run.current_visit
+    if visit is None or visit.pk != visit_id:
         return
-    task = working(visit)
-    if task is None:
+    target, task = move_target(run, flow, step_key), working(visit)
+    if task is None or target.key == visit.step_key:
         return
     if task.status in (Status.IN_PROGRESS, Status.NEEDS_CHECK) and not cancel_turn:
         label = Status(task.status).label.lower()
         raise IllegalRunMove(
             f"Its task is {label}, so the run cannot be moved yet. Cancel its turn and move it, or wait.",
             task=task.public_id,
+            offer=CANCEL_AND_MOVE,
         )
     if task.pk != visit.task_id:
         return  # one of several works; what is left of them is ended behind the move
@@ -145,6 +176,8 @@ def _retry_task(chain: Chain, run_id: int, visit_id: int) -> bool:
     visit = run.current_visit
     if visit is None or visit.pk != visit_id or run.status not in (RunStatus.ACTIVE, RunStatus.FAILED):
         return False
+    if run.archived_at is not None:
+        raise IllegalRunMove(ARCHIVED)
     task = runs.task_of(visit)
     if task is None or task.status not in (Status.ERRORED, Status.CANCELLED) or task.withdrawn or is_over(visit):
         return False

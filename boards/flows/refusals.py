@@ -11,6 +11,12 @@ class IllegalRunMove(Refusal):
     code = "bad_state"
 
 
+class StepFull(Refusal):
+    """The step is full, and so is the one where a run would wait for it."""
+
+    code = "step_full"
+
+
 class RunMovedOn(Refusal):
     """The run has moved on meanwhile. Look at where it stands now, and decide again."""
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from django.db.models import F
+from django.db.models.functions import Now
 
 from boards.actors import Chain, Hop
 from boards.errors import NotFound
@@ -32,6 +33,9 @@ def lock(run_id: int) -> tuple[FlowRun, FlowDefinition]:
     )
     if found is None:
         raise NotFound("There is no such run.")
+    if found.current_visit is None and found.current_visit_id is not None:
+        # It moved while this waited for its lock: the row is the new one, what was joined to it is of the time before.
+        found.current_visit = Visit.objects.get(pk=found.current_visit_id)
     return found, definition.load(found.version)
 
 
@@ -50,12 +54,24 @@ def flows_for(chain: Chain) -> Chain:
 
 def write(run: FlowRun, **fields: Any) -> None:
     """The one guarded update of a run: it names the status that was seen, and sets named fields only."""
+    fields |= _where_it_stands(run, fields)
     seen = FlowRun.objects.filter(pk=run.pk, status=run.status, revision=run.revision)
     landed = seen.update(**fields, revision=F("revision") + 1)
     if landed != 1:  # the row is locked, so only code that skipped `lock` can have changed it
         raise AssertionError(f"Run {run.pk} was written outside its lock.")
     run.revision += 1
     _bring_up_to_date(run, fields)
+
+
+def _where_it_stands(run: FlowRun, fields: dict[str, Any]) -> dict[str, Any]:
+    """What follows for its card from a change of its step or its status: in which column it stands, and since when."""
+    told: dict[str, Any] = {}
+    if "current_visit" in fields:
+        visit = fields["current_visit"]
+        told = {"step_key": visit.step_key if visit else "", "position": 0}
+    elif fields.get("status") == RunStatus.CANCELLED and run.queued_step:
+        told = {"step_key": run.queued_step, "queued_step": "", "queued_at": None, "queued_entry": True}
+    return told | {"stands_since": Now()} if told or "status" in fields else {}
 
 
 def write_visit(visit: Visit, **fields: Any) -> None:

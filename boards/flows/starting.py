@@ -13,21 +13,35 @@ from jsonschema.validators import Draft202012Validator
 
 from boards import policy
 from boards.actors import Chain
+from boards.debts.kinds import pays
 from boards.errors import InvalidInput, KeyReused, NotFound
-from boards.flows import afterwards, definition, runs
+from boards.flows import afterwards, definition, runs, wip
+from boards.flows.definition import FlowDefinition, StepDefinition
 from boards.flows.entering import Arrival, go
 from boards.locks import Rank, engine_transaction, taking
-from boards.models import Flow, FlowRun, FlowVersion, IdempotencyKey, Session, StepChange, Visit
+from boards.models import Debt, Flow, FlowRun, FlowVersion, IdempotencyKey, Session, StepChange, Visit
+from boards.states import RunStatus
 from boards.tasks import cleaning
 
 MAX_NAME: Final = 200
 
 
 @engine_transaction
-def start(chain: Chain, flow: Flow, inputs: Mapping[str, Any], name: str = "", *, idempotency_key: str = "") -> FlowRun:
-    """Start a run of the flow's newest version; the same key again answers the first run.
+def start(
+    chain: Chain,
+    flow: Flow,
+    inputs: Mapping[str, Any],
+    name: str = "",
+    *,
+    step: str = "",
+    priority: int = 0,
+    idempotency_key: str = "",
+) -> FlowRun:
+    """Start a run of the flow's newest version, in `step` or in its first; the same key again answers the first run.
 
-    Raises InvalidInput naming each input that does not fit, NotFound for a flow of another space or without a version.
+    Where the step is full the run queues there, or waits in the step that it pulls from; `priority`: higher ones are
+    let in first. Raises InvalidInput naming each input that does not fit, NotFound for a flow of another space or
+    without a version, StepFull where there is no place to wait either.
     """
     if flow.space_id != chain.space_id:
         raise NotFound("There is no such flow.")
@@ -35,15 +49,36 @@ def start(chain: Chain, flow: Flow, inputs: Mapping[str, Any], name: str = "", *
     version = FlowVersion.objects.filter(flow=flow).select_related("flow").order_by("-number").first()
     if version is None:
         raise NotFound(f"The flow {flow.name} has no version to run yet.")
-    checked = checked_inputs(definition.load(version).inputs, inputs)
+    told = definition.load(version)
+    checked = checked_inputs(told.inputs, inputs)
+    first = first_step(told, step)
     key = cleaning.checked_text(idempotency_key, "idempotency_key", cleaning.MAX_KEY)
-    stored = _idempotency_row(chain, flow, key, [checked, name])
+    stored = _idempotency_row(chain, flow, key, [checked, name, *([step] if step else [])])
     if stored is not None and stored.result:
         return FlowRun.objects.get(pk=stored.result["run"])
-    run = _insert(chain, flow, version, checked, _checked_name(name))
+    run = _insert(chain, flow, version, checked, _checked_name(name), priority)
     if stored is not None:
         IdempotencyKey.objects.filter(pk=stored.pk).update(result={"run": run.pk})
-    return _enter_first(chain, run)
+    return _enter_first(chain, run, first.key)
+
+
+def first_step(flow: FlowDefinition, key: str = "") -> StepDefinition:
+    """The step in which a run begins: the one that was asked for, or the first. Raises InvalidInput with the reason."""
+    step = flow.step(key) if key else flow.start_step
+    if step is None:
+        raise InvalidInput("The flow has no such step.", field="step")
+    if reason := not_first(flow, step):
+        raise InvalidInput(reason, field="step")
+    return step
+
+
+def not_first(flow: FlowDefinition, step: StepDefinition) -> str:
+    """Why a run may not be started there, or ''."""
+    if step.key == flow.start_step.key:
+        return ""
+    if flow.is_terminal(step):
+        return f"A run that begins in {step.name} would be over at once."
+    return "" if step.allow_manual_move else f"A card comes to {step.name} from a neighbouring step only."
 
 
 def start_again(
@@ -113,9 +148,25 @@ def _idempotency_row(chain: Chain, flow: Flow, key: str, body: Any) -> Idempoten
 def start_called(
     chain: Chain, flow: Flow, version: FlowVersion, inputs: dict[str, Any], name: str, called_by: Visit
 ) -> FlowRun:
-    """Start a run that a step of another one calls, inside the transaction that enters that step."""
-    run = _insert(chain, flow, version, inputs, name, called_by)
-    return _enter_first(chain, run)
+    """Start a run that a step of another one calls, inside the transaction that enters that step.
+
+    Its first step is entered behind the commit, as a debt: that locks places of another flow, out of order here.
+    """
+    run = _insert(chain, flow, version, inputs, name, called_by=called_by)
+    afterwards.later("run_begin", f"run_begin:{run.pk}", run)
+    return run
+
+
+@pays("run_begin")
+def pay_run_begin(debt: Debt) -> bool:
+    """Enter the first step of a called run, or queue for it; safe to repeat."""
+    run, flow = runs.lock(debt.run_id or 0)
+    if run.current_visit_id is None and not run.queued_step and run.status == RunStatus.ACTIVE:
+        chain = runs.chain_of(run)
+        with afterwards.collecting():
+            runs.note(run, chain, "run.started", number=run.number)
+            go(run, flow, Arrival(flow.start_step, chain, chain.name, StepChange.Trigger.START))
+    return True
 
 
 def _insert(
@@ -124,9 +175,11 @@ def _insert(
     version: FlowVersion,
     inputs: dict[str, Any],
     name: str,
+    priority: int = 0,
     called_by: Visit | None = None,
 ) -> FlowRun:
-    taking(Rank.FLOW_RUN)
+    if called_by is None:  # else the caller's own run is locked, and nobody knows of this one yet
+        taking(Rank.FLOW_RUN)
     # The flow's row counts its runs; it is locked by nobody else, and before the run exists.
     Flow.objects.filter(pk=flow.pk).update(last_run_number=F("last_run_number") + 1)
     number = Flow.objects.values_list("last_run_number", flat=True).get(pk=flow.pk)
@@ -140,6 +193,7 @@ def _insert(
         number=number,
         name=told,
         inputs=inputs,
+        priority=priority,
         session=session,
         started_by_id=chain.user_id,
         started_by_name=chain.name,
@@ -147,10 +201,13 @@ def _insert(
     )
 
 
-def _enter_first(chain: Chain, fresh: FlowRun) -> FlowRun:
+def _enter_first(chain: Chain, fresh: FlowRun, first: str) -> FlowRun:
     run, flow = runs.lock(fresh.pk)
+    wanted = flow.step(first)
+    assert wanted is not None  # of the same version
     with afterwards.collecting():
         runs.note(run, chain, "run.started", number=run.number)
-        go(run, flow, Arrival(flow.start_step, chain, chain.name, StepChange.Trigger.START))
+        step, has_place = wip.seat_for_new(run, flow, wanted)
+        go(run, flow, Arrival(step, chain, chain.name, StepChange.Trigger.START, has_place=has_place))
     run.refresh_from_db()
     return run

@@ -7,7 +7,7 @@ from boards.models.events import Event, LogEpoch
 from boards.models.flows import Flow, FlowStep, FlowVersion
 from boards.models.holds import Hold, Vote
 from boards.models.processes import Process
-from boards.models.runs import Branch, FlowOperation, FlowRun, StepChange, Visit
+from boards.models.runs import Branch, FlowOperation, FlowRun, StepChange, StepSlot, Visit
 from boards.models.sessions import Session, TranscriptItem
 from boards.models.spaces import Member, Role, SigninLink, Space, User
 from boards.models.tasks import SERVER_ONLY_TASK_FIELDS, IdempotencyKey, Task, TaskDep
@@ -36,6 +36,7 @@ __all__ = [
     "SigninLink",
     "Space",
     "StepChange",
+    "StepSlot",
     "Task",
     "TaskDep",
     "TranscriptItem",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from django.db import models
+from django.db.models.functions import Now
 
 from boards.models.fields import stamp, text
 from boards.models.flows import Flow, FlowVersion
@@ -27,8 +28,14 @@ class FlowRun(models.Model):
     signal = models.JSONField(null=True, blank=True)
     # Set by the action `reset_context`: what earlier visits handed in is not told to the tasks of later steps.
     context_from = models.PositiveIntegerField(default=0)
+    # The step whose place it takes, or took last; '' while it is queued. Kept in step with the visit by `runs.write`.
+    step_key = models.CharField(max_length=80, blank=True, default="")
+    # Since when it stands like that: entered, queued, ended or taken out of the archive.
+    stands_since = models.DateTimeField(db_default=Now())
     queued_step = models.CharField(max_length=80, blank=True, default="")
     queued_at = models.DateTimeField(null=True, blank=True)
+    # Whether the entry events of the queued step are still to be run once it gets in.
+    queued_entry = models.BooleanField(default=True)
     position = models.IntegerField(default=0)
     priority = models.IntegerField(default=0)
     started_by = models.ForeignKey("boards.User", models.SET_NULL, null=True, blank=True)
@@ -47,11 +54,52 @@ class FlowRun(models.Model):
                 | (~models.Q(status="active") & models.Q(completed_at__isnull=False)),
                 name="run_completed_at_iff_ended",
             ),
+            # Relied on by promotion: what waits for a place takes none, and stands in no step.
+            models.CheckConstraint(
+                condition=models.Q(queued_step="", queued_at__isnull=True)
+                | (
+                    ~models.Q(queued_step="")
+                    & models.Q(queued_at__isnull=False, current_visit__isnull=True, step_key="", status="active")
+                ),
+                name="run_queued_takes_no_place",
+            ),
         ]
-        indexes = [models.Index(fields=["flow", "status", "-id"], name="run_by_flow")]
+        indexes = [
+            models.Index(fields=["flow", "status", "-id"], name="run_by_flow"),
+            # Occupancy, and the cards of a column; those that are over are read newest first.
+            models.Index(
+                fields=["flow", "step_key", "position"],
+                condition=models.Q(archived_at__isnull=True, status__in=["active", "failed"]),
+                name="run_in_step",
+            ),
+            models.Index(
+                fields=["flow", "-stands_since", "-id"],
+                condition=models.Q(archived_at__isnull=True, status__in=["completed", "cancelled"]),
+                name="run_over",
+            ),
+            models.Index(
+                fields=["flow", "queued_step", "position", "-priority", "queued_at", "created_at", "id"],
+                condition=models.Q(archived_at__isnull=True) & ~models.Q(queued_step=""),
+                name="run_queued",
+            ),
+        ]
 
     def __str__(self) -> str:
         return self.name
+
+
+class StepSlot(models.Model):
+    """The lock of the places of one step, over all versions of its flow; it holds no count, the runs themselves do."""
+
+    flow = models.ForeignKey(Flow, models.CASCADE, related_name="slots")
+    step_key = models.CharField(max_length=80)
+
+    class Meta:
+        # Relied on by admission: whoever decides on a place of a step waits for whoever does so already.
+        constraints = [models.UniqueConstraint(fields=["flow", "step_key"], name="slot_once_per_step")]
+
+    def __str__(self) -> str:
+        return self.step_key
 
 
 class Visit(models.Model):
