@@ -49,6 +49,7 @@ SERVICE_ACTIONS: Final[dict[str, frozenset[str]]] = {
     "sweeper": frozenset({"tasks.abandon", "holds.expire", "debts.pay", "tasks.cancel"}),
     "operator": frozenset({"tasks.reclaim", "debts.pay"}),
     "demo": frozenset({"tasks.file", "flows.start"}),
+    "checks": frozenset({"tasks.file", "tasks.check"}),
 }
 
 # What a worker's lend covers, on its own task and attempt only (the ticket says which).

@@ -1,15 +1,14 @@
 """What waits on people: asking, answering, expiring (spec: 04). The only writer of holds, besides a task's ending."""
 
-from boards.people.answering import (
-    answer_hold,
-    closed_words,
-    discard_visit_holds,
-    dismiss_hold,
-    expire_due,
-    may_answer,
-)
+from boards.people.answering import answer_hold, dismiss_hold
 from boards.people.asking import answers_for, note_read, open_hold, open_step_hold, suspend
+from boards.people.checking import pay_late_check
+from boards.people.closing import may_answer
 from boards.people.decisions import approved, choices_of
+from boards.people.expiring import discard_visit_holds, expire_due
+from boards.people.reading import with_settling
+from boards.people.settling import set_settle_time, undo_hold
+from boards.people.words import closed_words
 
 __all__ = [
     "answer_hold",
@@ -24,5 +23,9 @@ __all__ = [
     "note_read",
     "open_hold",
     "open_step_hold",
+    "pay_late_check",
+    "set_settle_time",
     "suspend",
+    "undo_hold",
+    "with_settling",
 ]
