@@ -2,6 +2,7 @@
 
 from boards.people.answering import answer_hold, dismiss_hold
 from boards.people.asking import answers_for, note_read, open_hold, open_step_hold, suspend
+from boards.people.assigning import assign_hold
 from boards.people.checking import pay_late_check
 from boards.people.closing import may_answer
 from boards.people.decisions import approved, choices_of
@@ -14,6 +15,7 @@ __all__ = [
     "answer_hold",
     "answers_for",
     "approved",
+    "assign_hold",
     "choices_of",
     "closed_words",
     "discard_visit_holds",

@@ -15,8 +15,8 @@ from boards import errors, live_notices
 from boards.actors import Chain
 from boards.event_log import Entry, record
 from boards.locks import Rank, engine_transaction, taking
-from boards.models import Board, Hold, Member, Role, RosterEntry, Task, TranscriptItem, Visit
-from boards.people import closing, decisions, outlets
+from boards.models import Hold, Task, TranscriptItem, Visit
+from boards.people import assigning, closing, decisions, outlets
 from boards.people.reading import with_settling
 from boards.states import HoldKind, HoldState
 from boards.tasks import aftermath, cleaning, notices, recording, rows
@@ -78,7 +78,7 @@ def open_hold(
         request_id=(row.run or {}).get("request_id", ""),
         outlet=outlets.outlet_of(kind, row.board.roster.filter(name=row.assignee).first()) if kind == "gate" else "",
         **fields,
-        **_for_whom(row.board, assignee),
+        **assigning.for_whom(row.board, assignee),
     )
     if not rows.write(row, {"open_holds": row.open_holds + 1}, fenced=True):
         raise LostClaim
@@ -154,19 +154,6 @@ def _checked(
     }
     checked["content_hash"] = decisions.content_hash(checked["prompt"], choices, checked_schema, checked_draft)
     return checked
-
-
-def _for_whom(board: Board, name: str) -> dict[str, Any]:
-    """Who is to decide: anyone with the right, those of one role, or one person by the name on the roster."""
-    name = cleaning.checked_text(name, "assignee", 100).strip()
-    if not name:
-        return {}
-    entry = board.roster.filter(name=name, kind=RosterEntry.Kind.PERSON).first()
-    if entry is not None and Member.objects.filter(space=board.space_id, user=entry.user_id).exists():
-        return {"assignee_id": entry.user_id}
-    if entry is None and name in {Role.MEMBER, Role.OPERATOR}:
-        return {"assignee_role": name}
-    raise errors.InvalidInput(f"“{name}” is no person on the roster of {board.name}, and no role.", field="assignee")
 
 
 def _due(at: datetime | None, in_ms: int | None) -> Any:

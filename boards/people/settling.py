@@ -38,6 +38,7 @@ def until(chain: Chain, hold: Hold) -> Any:
 
 def set_settle_time(chain: Chain, seconds: Any) -> int:
     """Let one's own answers settle for 0 to 10 seconds from now on. Raises InvalidInput."""
+    policy.require(chain, "holds.answer", chain.space_id)
     wanted = cleaning.checked_int(seconds, "settle_s", 0, LONGEST_S)
     Member.objects.filter(space=chain.space_id, user=chain.user_id).update(settle_s=wanted)
     return wanted
