@@ -8,6 +8,7 @@ from boards.people.closing import may_answer
 from boards.people.decisions import approved, choices_of
 from boards.people.expiring import discard_visit_holds, expire_due
 from boards.people.reading import with_settling
+from boards.people.seen import mark_seen
 from boards.people.settling import set_settle_time, undo_hold
 from boards.people.words import closed_words
 
@@ -21,6 +22,7 @@ __all__ = [
     "discard_visit_holds",
     "dismiss_hold",
     "expire_due",
+    "mark_seen",
     "may_answer",
     "note_read",
     "open_hold",
