@@ -64,7 +64,7 @@ def person(member: Member) -> Chain:
     return Chain(member.space_id, (hop,), session.id, member.user_id)
 
 
-def service(name: Literal["drain", "sweeper", "flows", "operator", "demo"], space_id: int) -> Chain:
+def service(name: Literal["drain", "sweeper", "flows", "operator", "demo", "checks"], space_id: int) -> Chain:
     """The chain of one of our own processes."""
     return Chain(space_id, (Hop("service", name, name),))
 

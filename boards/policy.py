@@ -5,11 +5,14 @@ Default is refusal. Verbs call `require`; doors call `allowed` to show or hide a
 
 from __future__ import annotations
 
+import logging
 from typing import Final
 
 from boards.actors import Chain
 from boards.errors import Forbidden
 from boards.models import Role
+
+log = logging.getLogger(__name__)
 
 _EVERYONE = frozenset({Role.VIEWER, Role.MEMBER, Role.OPERATOR})
 _MEMBERS = frozenset({Role.MEMBER, Role.OPERATOR})
@@ -32,6 +35,7 @@ ROLE_ACTIONS: Final[dict[str, frozenset[str]]] = {
     "tasks.reclaim": _OPERATORS,
     "holds.answer": _MEMBERS,
     "holds.dismiss": _MEMBERS,
+    "holds.assign": _MEMBERS,
     "flows.start": _MEMBERS,
     "flows.move": _MEMBERS,
     "flows.cancel": _MEMBERS,
@@ -52,6 +56,7 @@ SERVICE_ACTIONS: Final[dict[str, frozenset[str]]] = {
     "sweeper": frozenset({"tasks.abandon", "holds.expire", "debts.pay", "tasks.cancel"}),
     "operator": frozenset({"tasks.reclaim", "debts.pay"}),
     "demo": frozenset({"tasks.file", "flows.start"}),
+    "checks": frozenset({"tasks.file", "tasks.check"}),
 }
 
 # What a worker's lend covers, on its own task and attempt only (the ticket says which).
@@ -82,4 +87,5 @@ def allowed(chain: Chain, action: str) -> bool:
 def require(chain: Chain, action: str, space_id: int | None = None) -> None:
     """Refuse with `Forbidden` unless `allowed`, and unless the chain acts in that space."""
     if not allowed(chain, action) or (space_id is not None and space_id != chain.space_id):
+        log.warning("Refused: %s %r may not %s", chain.acting.kind, chain.acting.name, action)
         raise Forbidden(f"{chain.acting.name} may not do this ({action}). Ask an operator of the space.")

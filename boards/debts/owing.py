@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 from django.db import transaction
@@ -20,9 +21,13 @@ def owe(
     run: FlowRun | int | None = None,
     payer: str = "any",
     after: Debt | None = None,
+    due_at: datetime | None = None,
     data: dict[str, Any] | None = None,
 ) -> Debt:
-    """Write a debt, or find the one that is owed already; one of class `any` is paid right after the commit."""
+    """Write a debt, or find the one that is owed already; one of class `any` is paid right after the commit.
+
+    With `due_at`, a moment by the database's clock, it is left until then, for the sweeper or a drain.
+    """
     taking(Rank.DEBT)
     debt, made = Debt.objects.get_or_create(
         unique_key=unique_key,
@@ -33,9 +38,10 @@ def owe(
             "payer": payer,
             "after": after,
             "data": data or {},
+            **({"due_at": due_at} if due_at else {}),
         },
     )
-    if made and payer == "any" and after is None:
+    if made and payer == "any" and after is None and due_at is None:
         transaction.on_commit(lambda: paying.pay_in_line(debt.pk), robust=True)
     elif made:
         live_notices.changed(debt.task.board_id if debt.task else None, task_key=debt.task_id)

@@ -19,6 +19,7 @@ from boards.live import admission
 from boards.live.hub import Hub, current_hub
 from boards.live.origins import is_own_page
 from boards.queries.catchup import LONGEST
+from boards.queries.needs_you import Counts
 from boards.queries.subscriptions import Subscription
 
 RESTART: Final = 4012
@@ -32,7 +33,7 @@ class LiveConsumer(AsyncWebsocketConsumer):
     hub: Hub
     subscription: Subscription
     request: admission.Request
-    told_count: int | None = None
+    told_count: Counts | None = None
     said: int = 0
     said_since: float = 0.0
 

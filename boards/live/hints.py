@@ -15,6 +15,7 @@ from boards.live.page import Page, Person, person
 from boards.live.rendering import message
 from boards.live.rooms import Rooms
 from boards.queries.catchup import Missed
+from boards.queries.needs_you import Counts
 
 SPACE_S: Final = 0.5  # a row leaves every other open page within a second, its own reading included
 PROCESS_S: Final = 2.0
@@ -99,13 +100,13 @@ class Hints:
         """Counting took so long, and may take no more than its share."""
         self._space.took(now, SHARE * seconds)
 
-    def tells(self, turn: Turn, counts: Mapping[Person, int], cursor: str) -> Iterator[tuple[Page, str]]:
+    def tells(self, turn: Turn, counts: Mapping[Person, Counts], cursor: str) -> Iterator[tuple[Page, str]]:
         """Who is told what. A page without a board goes on from the cursor that comes with its hint."""
         for socket in list(self._rooms.all):
             if head := self._head(socket, turn, counts, cursor):
                 yield socket, message(**head)
 
-    def _head(self, socket: Page, turn: Turn, counts: Mapping[Person, int], cursor: str) -> dict[str, Any]:
+    def _head(self, socket: Page, turn: Turn, counts: Mapping[Person, Counts], cursor: str) -> dict[str, Any]:
         page, is_live = socket.subscription, socket in self._rooms.live
         count = counts.get(person(socket))
         counted = count is not None and count != socket.told_count
@@ -119,7 +120,7 @@ class Hints:
         }
         if counted:
             socket.told_count = count
-        head: dict[str, Any] = {"needs": count} if counted else {}
+        head: dict[str, Any] = {"needs": count.blocking, "reads": count.to_read} if count and counted else {}
         if any(changed.values()):
             head["changed"] = {name: value for name, value in changed.items() if value}
         if page.board_id is None and (runs if page.run_id else stirred):

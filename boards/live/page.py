@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from boards.live.admission import Request
+from boards.queries.needs_you import Counts
 from boards.queries.subscriptions import Subscription
 
 Person = tuple[int, int]  # user id, space id
@@ -15,7 +16,7 @@ class Page(Protocol):
 
     subscription: Subscription
     request: Request
-    told_count: int | None
+    told_count: Counts | None
 
     async def tell(self, text: str) -> None: ...
 

@@ -22,7 +22,7 @@ from boards.live.rendering import counts_html, lanes_html, message
 from boards.models import Member, Task
 from boards.queries import catchup
 from boards.queries.catchup import LIMIT, Missed, Refresh
-from boards.queries.needs_you import needs_count
+from boards.queries.needs_you import Counts, needs_counts
 from boards.queries.subscriptions import Lanes, Subscription
 
 log = logging.getLogger(__name__)
@@ -76,15 +76,15 @@ def read(work: Work) -> Outcome:
     return outcome
 
 
-def count(people: Iterable[Person]) -> dict[Person, int]:
+def count(people: Iterable[Person]) -> dict[Person, Counts]:
     """How much waits on each, of those that are still members."""
     wanted = set(people)
     users, spaces = {user for user, _ in wanted}, {space for _, space in wanted}
-    counts: dict[Person, int] = {}
+    counts: dict[Person, Counts] = {}
     for member in Member.objects.filter(user__in=users, space__in=spaces).select_related("user", "space"):
         if (member.user_id, member.space_id) in wanted:
             with _one_board(None):
-                counts[member.user_id, member.space_id] = needs_count(member)
+                counts[member.user_id, member.space_id] = needs_counts(member)
     return counts
 
 

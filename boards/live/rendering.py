@@ -26,7 +26,7 @@ BEAT: Final = '{"beat":1}'
 
 
 def message(html: str = "", **head: Any) -> str:
-    """`head` without what is empty. Keys: cursor, refresh, needs, and changed {tasks, runs, needs, home, process}.
+    """`head` without what is empty. Keys: cursor, refresh, needs, reads, changed {tasks, runs, needs, home, process}.
 
     Task ids and cursors hold no `>`, so nothing in the head can end the comment.
     """

@@ -2,6 +2,7 @@
 
 from boards.models.attempts import Attempt
 from boards.models.boards import Board, BoardCounter, RosterEntry
+from boards.models.checks import AgentCheck, Seen
 from boards.models.debts import Debt
 from boards.models.events import Event, LogEpoch
 from boards.models.flows import Flow, FlowStep, FlowVersion
@@ -14,6 +15,7 @@ from boards.models.tasks import SERVER_ONLY_TASK_FIELDS, IdempotencyKey, Task, T
 
 __all__ = [
     "SERVER_ONLY_TASK_FIELDS",
+    "AgentCheck",
     "Attempt",
     "Board",
     "BoardCounter",
@@ -32,6 +34,7 @@ __all__ = [
     "Process",
     "Role",
     "RosterEntry",
+    "Seen",
     "Session",
     "SigninLink",
     "Space",

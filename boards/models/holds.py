@@ -60,6 +60,11 @@ class Hold(models.Model):
     answered_by_name = text()
     answered_at = models.DateTimeField(null=True, blank=True)
     closed_reason = text()
+    # Until then the author of an answer may take it back, and nothing has followed from it.
+    settles_at = models.DateTimeField(null=True, blank=True)
+    # Of a gate draft: the address to which the product itself sends it on a yes; "" where its asker sends it.
+    outlet = text()
+    delivered_at = models.DateTimeField(null=True, blank=True)
     read_at = models.DateTimeField(null=True, blank=True)
     revision = models.PositiveBigIntegerField(default=1)
 
@@ -86,6 +91,11 @@ class Hold(models.Model):
                 condition=models.Q(state="open", answered_at__isnull=True)
                 | (~models.Q(state="open") & models.Q(answered_at__isnull=False)),
                 name="hold_closed_says_when",
+            ),
+            # Relied on by undo: only an answer settles, and it lets go of that when it is taken back.
+            models.CheckConstraint(
+                condition=models.Q(settles_at__isnull=True) | models.Q(state="answered"),
+                name="hold_settles_only_answered",
             ),
         ]
         indexes = [

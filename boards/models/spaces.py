@@ -56,12 +56,14 @@ class Member(models.Model):
     space = models.ForeignKey(Space, models.CASCADE, related_name="members")
     user = models.ForeignKey("boards.User", models.CASCADE, related_name="memberships")
     role = models.CharField(max_length=10, choices=Role, default=Role.MEMBER)
+    settle_s = models.PositiveSmallIntegerField(default=0)  # how long this member's answers may be taken back
     created_at = stamp()
 
     class Meta:
         constraints = [
+            models.CheckConstraint(condition=models.Q(settle_s__lte=10), name="member_settles_in_ten_seconds"),
             # Relied on by the rights check: one role a person in a space.
-            models.UniqueConstraint(fields=["space", "user"], name="member_once_per_space")
+            models.UniqueConstraint(fields=["space", "user"], name="member_once_per_space"),
         ]
 
     def __str__(self) -> str:

@@ -16,7 +16,8 @@ from boards.actors import Chain
 from boards.event_log import Entry, record
 from boards.locks import Rank, engine_transaction, taking
 from boards.models import Branch, Hold, Task, TranscriptItem, Visit
-from boards.people import decisions, votes
+from boards.people import assigning, closing, decisions, outlets, votes
+from boards.people.reading import with_settling
 from boards.states import HoldKind, HoldState
 from boards.tasks import aftermath, cleaning, notices, recording, rows
 from boards.tasks.decisions import lost, owns_row
@@ -43,11 +44,12 @@ def open_hold(
     default: str = "",
     dedup_key: str = "",
     source: str = Hold.Source.SUSPENSION,
+    assignee: str = "",
 ) -> Hold:
     """Ask a person on behalf of a running attempt; open, or answered already where the same was asked before.
 
-    `dedup_key` "" takes the next position of the attempt. Raises LostClaim where the ticket no longer holds, and
-    InvalidInput for a question that cannot be shown.
+    `dedup_key` "" takes the next position of the attempt; `assignee` is a person of the roster or a role, "" anyone.
+    Raises LostClaim where the ticket no longer holds, and InvalidInput for a question that cannot be shown.
     """
     key = cleaning.checked_text(dedup_key, "dedup_key", cleaning.MAX_KEY)
     due = _due(due_at, due_in_ms)
@@ -74,7 +76,9 @@ def open_hold(
         asker_session_id=chain.session_id,
         due_at=due,
         request_id=(row.run or {}).get("request_id", ""),
+        outlet=outlets.outlet_of(kind, row.board.roster.filter(name=row.assignee).first()) if kind == "gate" else "",
         **fields,
+        **assigning.for_whom(row.board, assignee),
     )
     if not rows.write(row, {"open_holds": row.open_holds + 1}, fenced=True):
         raise LostClaim
@@ -177,7 +181,7 @@ def suspend(claim: Ticket) -> TaskWriteOutcome:
         return refusal
     changes: dict[str, Any] = {"kept_open_by": "suspended", "lease_until": None}
     if row.open_holds == 0:
-        changes["resume_ready_at"] = rows.NOW
+        changes["resume_ready_at"] = closing.settled_at(row.pk)
     problem = recording.add_metadata(row, "suspended", changes)
     if not rows.write(row, changes, fenced=True):
         return TaskWriteOutcome(Recorded.DECLINED, row.status, Reason.LOST_CLAIM)
@@ -190,15 +194,16 @@ def suspend(claim: Ticket) -> TaskWriteOutcome:
 
 def answers_for(task_key: int, attempt: int) -> list[Hold]:
     """All holds that an attempt has asked, in the order of asking, with those of the filing first."""
-    return list(Hold.objects.filter(task=task_key, attempt__in=[0, attempt]).order_by("attempt", "position"))
+    return list(
+        with_settling(Hold.objects.filter(task=task_key, attempt__in=[0, attempt])).order_by("attempt", "position")
+    )
 
 
 @engine_transaction
 def note_read(claim: Ticket, hold_id: int) -> None:
     """The worker has read this answer."""
-    Hold.objects.filter(pk=hold_id, task=claim.task_key, read_at__isnull=True).exclude(state=HoldState.OPEN).update(
-        read_at=Now()
-    )
+    unread = Hold.objects.filter(pk=hold_id, task=claim.task_key, read_at__isnull=True).exclude(state=HoldState.OPEN)
+    unread.exclude(settles_at__gt=Now()).update(read_at=Now())
 
 
 def _say_asked(row: Task, hold: Hold) -> None:

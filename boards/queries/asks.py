@@ -11,8 +11,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
+from urllib.parse import urlsplit
 
-from django.db.models import Q, QuerySet
+from django.db.models import BooleanField, ExpressionWrapper, Q, QuerySet
+from django.db.models.functions import Now
 from django.utils.translation import gettext as _
 
 from boards import policy
@@ -57,6 +59,8 @@ class AskView:
     step_name: str = ""
     closed: str = ""
     note: str = ""
+    may_undo: bool = False  # the reader's own answer, while it settles
+    sender: str = ""  # of a gate draft: who sends it on a yes, as a sentence
     form_key: str = field(default_factory=lambda: uuid.uuid4().hex)
 
     @property
@@ -105,6 +109,12 @@ def ask(member: Member, hold_id: int) -> AskView | None:
     """One hold of the member's space, or None, as for what does not exist."""
     found = _holds(member).filter(pk=hold_id).first()
     return view_all([found], member)[0] if found else None
+
+
+def view_holds(member: Member, hold_ids: Sequence[int]) -> list[AskView]:
+    """Open holds of the member's space by their ids, in the order of the ids."""
+    found = _holds(member).filter(state=HoldState.OPEN).in_bulk(list(hold_ids))
+    return view_all([found[pk] for pk in hold_ids if pk in found], member)
 
 
 def view_all(holds: Sequence[Hold], member: Member) -> list[AskView]:
@@ -218,9 +228,25 @@ def _expired_words(hold: Hold, choice: str) -> str:
 
 
 def _holds(member: Member) -> QuerySet[Hold]:
-    return Hold.objects.filter(board__space_id=member.space_id).select_related(
+    settling = ExpressionWrapper(
+        Q(settles_at__isnull=False, settles_at__gt=Now(), read_at=None), output_field=BooleanField()
+    )
+    holds = Hold.objects.filter(board__space_id=member.space_id).annotate(is_settling=settling)
+    return holds.select_related(
         "board", "task__visit__run__flow", "visit__run__flow", "assignee", "asker_session", "answered_by"
     )
+
+
+def sender_words(hold: Hold) -> str:
+    """Who sends a gate draft on a yes, or that it went out already."""
+    if hold.kind != HoldKind.GATE:
+        return ""
+    host = urlsplit(hold.outlet).netloc.rpartition("@")[2] if hold.outlet else ""
+    if hold.delivered_at:
+        return _("Orchestra sent it to %(host)s.") % {"host": host}
+    if hold.outlet:
+        return _("On a yes Orchestra sends exactly this to %(host)s.") % {"host": host}
+    return _("On a yes %(who)s gets exactly this back and sends it.") % {"who": hold.asker}
 
 
 def _by_due(hold: Hold) -> tuple[bool, datetime, int]:
@@ -249,6 +275,8 @@ def _view(hold: Hold, member: Member, steps: dict[tuple[int, str], str]) -> AskV
         step_name=steps.get((run.version_id, visit.step_key), visit.step_key) if run and visit else "",
         closed="" if hold.state == HoldState.OPEN else answer_words(hold),
         note=str(answer.get("text", "")),
+        may_undo=bool(getattr(hold, "is_settling", False)) and hold.answered_by_id == member.user_id,
+        sender=sender_words(hold),
     )
 
 

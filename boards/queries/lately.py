@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db.models import Max
-from django.db.models.functions import Left
+from django.db.models import BooleanField, ExpressionWrapper, Max, Q
+from django.db.models.functions import Left, Now
 
 from boards.models import Hold, Member, Task
 from boards.queries.asks import answer_words, heading_of
@@ -22,6 +22,7 @@ class Answered:
     about: str
     icon: str
     at: datetime | None
+    undo_id: int = 0  # the hold, where the reader may still take the answer back
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,12 @@ class Lately:
 def lately(member: Member, limit: int = 4) -> Lately:
     """Four queries, however much there is."""
     answered = Hold.objects.filter(board__space_id=member.space_id, state=HoldState.ANSWERED)
-    latest = answered.defer("draft", "context", "schema").order_by("-answered_at", "-pk")[:limit]
+    settling = ExpressionWrapper(Q(settles_at__isnull=False, settles_at__gt=Now()), output_field=BooleanField())
+    latest = (
+        answered.defer("draft", "context", "schema")
+        .annotate(is_settling=settling)
+        .order_by("-answered_at", "-pk")[:limit]
+    )
     mine = answered.filter(answered_by_id=member.user_id).aggregate(last=Max("answered_at"))["last"]
     working = Task.objects.filter(board__space_id=member.space_id, status=Status.IN_PROGRESS, kept_open_by="")
     rows = (
@@ -61,4 +67,6 @@ def lately(member: Member, limit: int = 4) -> Lately:
 def _answered(hold: Hold, member: Member) -> Answered:
     choice = str((hold.answer or {}).get("choice", ""))
     icon = "x" if choice in {"reject", "discard", "no"} else "ask" if hold.kind == "question" else "ok"
-    return Answered(answer_words(hold, member.user_id), f"“{heading_of(hold)[:120]}”", icon, hold.answered_at)
+    mine = getattr(hold, "is_settling", False) and hold.answered_by_id == member.user_id
+    about = f"“{heading_of(hold)[:120]}”"
+    return Answered(answer_words(hold, member.user_id), about, icon, hold.answered_at, hold.pk if mine else 0)

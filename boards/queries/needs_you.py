@@ -7,7 +7,7 @@ made in `boards.queries.waiting_words`; which rows there are, in `boards.queries
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Final, Literal
@@ -15,15 +15,18 @@ from typing import Final, Literal
 from django.db.models.functions import Now
 
 from boards.models import Board, FlowStep, Member, Process
-from boards.queries import clock
+from boards.queries import clock, read_rows
 from boards.queries import waiting_rows as source
+from boards.queries.read_words import read_task_row
 from boards.queries.silence import IfNobody, if_nobody
 from boards.queries.task_refs import SILENT_AFTER
 from boards.queries.waiting_row import GROUPS, Row
+from boards.queries.waiting_rows import Counts
 from boards.queries.waiting_words import debt_row, hold_row, run_row, task_row
 
 __all__ = [
     "GROUPS",
+    "Counts",
     "Facet",
     "IfNobody",
     "NeedsYou",
@@ -31,7 +34,9 @@ __all__ = [
     "Section",
     "Whose",
     "if_nobody",
+    "matching",
     "needs_count",
+    "needs_counts",
     "row_of",
     "waiting",
 ]
@@ -70,8 +75,11 @@ class NeedsYou:
     due_soon: int
     kinds: tuple[Facet, ...]
     boards: tuple[Facet, ...]
+    agents: tuple[Facet, ...]
+    flows: tuple[Facet, ...]
     whose: dict[str, int]
     everything: int
+    counts: Counts  # of the member's own, whatever is filtered
 
     @property
     def left_out(self) -> int:
@@ -85,38 +93,55 @@ def waiting(
     search: str = "",
     whose: Whose = "mine",
     limit: int = PAGE,
+    *,
+    agent: str = "",
+    flow: str = "",
 ) -> NeedsYou:
     """The rows that a member sees, due soonest first, then by priority, then oldest.
 
-    `kind`: the value of a group in `GROUPS`; `board`: a board or its slug. Counts of each filter are of what it would
-    show with the others as they are.
+    `kind`: the value of a group in `GROUPS`; `board`: a board or its slug; `agent`: who asks or works; `flow`: a flow's
+    key. Counts of each filter are of what it would show with the others as they are.
     """
     everything = _all_rows(member)
-    matching = [row for row in everything if _matches(row, search)]
-    chosen = [row for row in matching if _is_whose(row, whose)]
+    found = [row for row in everything if _matches(row, search)]
+    chosen = [row for row in found if _is_whose(row, whose)]
     slug = board.slug if isinstance(board, Board) else board or ""
-    shown = sorted(
-        (r for r in chosen if (not kind or r.group == kind) and (not slug or r.board_slug == slug)), key=_order
-    )
+    wanted = {"group": kind, "board_slug": slug, "who": agent, "flow_key": flow}
+    shown = sorted(_with(chosen, wanted), key=_order)
     soon = clock.now() + SOON
     page = _named(shown[:limit], member)
     return NeedsYou(
         rows=tuple(page),
         sections=tuple(_sections(page, shown, soon)),
         total=len(shown),
-        due_soon=sum(_is_soon(row, soon) for row in shown),
-        kinds=_kind_facets(row for row in chosen if not slug or row.board_slug == slug),
-        boards=_board_facets(row for row in chosen if not kind or row.group == kind),
-        whose={name: sum(_is_whose(row, name) for row in matching) for name in ("mine", "role", "all")},
-        everything=sum(not slug or row.board_slug == slug for row in chosen),
+        due_soon=sum(row.blocks and _is_soon(row, soon) for row in shown),
+        kinds=_kind_facets(_with(chosen, wanted, but="group")),
+        boards=_board_facets(_with(chosen, wanted, but="board_slug")),
+        agents=_facets(_with(chosen, wanted, but="who"), "who"),
+        flows=_facets(_with(chosen, wanted, but="flow_key"), "flow_key"),
+        whose={name: sum(_is_whose(row, name) for row in found) for name in ("mine", "role", "all")},
+        everything=sum(1 for _ in _with(chosen, wanted, but="group")),
+        counts=_counts(everything, member),
     )
+
+
+def matching(member: Member, filters: Mapping[str, str]) -> list[Row]:
+    """Every row that the filters of the page show, in its order, however many there are."""
+    wanted = {"group": filters["kind"], "board_slug": filters["board"], "who": filters["agent"]}
+    wanted["flow_key"] = filters["flow"]
+    whose = filters["whose"] or "mine"
+    rows = [row for row in _all_rows(member) if _matches(row, filters["q"]) and _is_whose(row, whose)]
+    return sorted(_with(rows, wanted), key=_order)
+
+
+def needs_counts(member: Member) -> Counts:
+    """How many things of the member's own block work, and how many want to be read; two queries."""
+    return source.count(member, source.people_of(member)) if source.may_act(member) else Counts()
 
 
 def needs_count(member: Member) -> int:
     """How many things of the member's own block work, by the same conditions as the list; two queries."""
-    if not source.may_act(member):
-        return 0
-    return source.count_blocking(member, source.people_of(member))
+    return needs_counts(member).blocking
 
 
 def row_of(member: Member, key: str) -> Row | None:
@@ -131,7 +156,16 @@ def _all_rows(member: Member) -> list[Row]:
     rows += [task_row(fact, member) for fact in source.task_rows(member, people)]
     rows += [run_row(fact, member) for fact in source.run_rows(member)]
     rows += [debt_row(fact) for fact in source.debt_rows(member)]
+    rows += [read_task_row(fact) for fact in read_rows.read_tasks(member)]
     return rows
+
+
+def _counts(rows: Iterable[Row], member: Member) -> Counts:
+    """As `needs_counts` reads them, of rows that are read already."""
+    if not source.may_act(member):
+        return Counts()
+    mine = [row.blocks for row in rows if row.mine]
+    return Counts(sum(mine), len(mine) - sum(mine))
 
 
 def _named(rows: list[Row], member: Member) -> list[Row]:
@@ -164,8 +198,8 @@ def _served() -> Callable[[Row], bool]:
     return serves
 
 
-def _order(row: Row) -> tuple[datetime, int, datetime, str]:
-    return (row.due_at or _NEVER, -row.priority, row.since, row.key)
+def _order(row: Row) -> tuple[bool, datetime, int, datetime, str]:
+    return (not row.blocks, row.due_at or _NEVER, -row.priority, row.since, row.key)
 
 
 def _is_soon(row: Row, soon: datetime) -> bool:
@@ -174,9 +208,10 @@ def _is_soon(row: Row, soon: datetime) -> bool:
 
 def _sections(page: list[Row], shown: list[Row], soon: datetime) -> Iterable[Section]:
     tests: list[tuple[str, Callable[[Row], bool]]] = [
-        ("soon", lambda row: _is_soon(row, soon)),
-        ("later", lambda row: row.due_at is not None and not _is_soon(row, soon)),
-        ("none", lambda row: row.due_at is None),
+        ("soon", lambda row: row.blocks and _is_soon(row, soon)),
+        ("later", lambda row: row.blocks and row.due_at is not None and not _is_soon(row, soon)),
+        ("none", lambda row: row.blocks and row.due_at is None),
+        ("read", lambda row: not row.blocks),
     ]
     for title, test in tests:
         if rows := tuple(row for row in page if test(row)):
@@ -190,6 +225,17 @@ def _matches(row: Row, search: str) -> bool:
 
 def _is_whose(row: Row, whose: str) -> bool:
     return row.mine if whose == "mine" else row.for_role if whose == "role" else True
+
+
+def _with(rows: Iterable[Row], wanted: Mapping[str, str], but: str = "") -> Iterator[Row]:
+    """The rows whose columns are as wanted; `but` is the one that may be anything."""
+    asked = [(name, value) for name, value in wanted.items() if value and name != but]
+    return (row for row in rows if all(getattr(row, name) == value for name, value in asked))
+
+
+def _facets(rows: Iterable[Row], column: str) -> tuple[Facet, ...]:
+    counts = Counter(getattr(row, column) for row in rows)
+    return tuple(Facet(value, value, counts[value]) for value in sorted(counts) if value)
 
 
 def _kind_facets(rows: Iterable[Row]) -> tuple[Facet, ...]:

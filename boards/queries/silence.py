@@ -8,12 +8,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from boards.models import Hold
 from boards.states import HoldKind, HoldState
+
+# A confirm has no options of its own whose labels could be read.
+_CONFIRM: Final = {"yes": gettext_lazy("Yes"), "no": gettext_lazy("No")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +86,11 @@ def _past_due(it: Asked) -> tuple[str, str]:
     if it.kind in {HoldKind.QUESTION, HoldKind.CONFIRM}:
         if not it.default_label:
             return _("then overdue"), _("it shows as overdue and goes on waiting.")
-        named = {"label": it.default_label}
+        named = {
+            "label": _CONFIRM.get(it.default_label, it.default_label)
+            if it.kind == HoldKind.CONFIRM
+            else it.default_label
+        }
         return _("then “%(label)s”") % named, _("the answer is “%(label)s”, as its author named.") % named
     if it.kind == HoldKind.GATE:
         return _("then discarded"), _("it is discarded and nothing goes out.")

@@ -38,13 +38,18 @@ GROUPS: Final = (
     Group("flow", gettext_lazy("Flow steps"), "flow"),
     Group("lost", gettext_lazy("Lost workers"), "clock"),
     Group("debt", gettext_lazy("Not settled"), "mail-x"),
+    Group("late", gettext_lazy("Due time passed"), "clock"),
+    Group("silent", gettext_lazy("Silent runs"), "clock"),
+    Group("notice", gettext_lazy("Not told"), "mail-x"),
 )
 _ICONS: Final = {group.value: group.icon for group in GROUPS}
 
 
 @dataclass(frozen=True, slots=True)
 class RowAct:
-    """One small button. `to`: "task", "run" or "debt" posts the verb there; "open" is a link to the row's page."""
+    """One small button. `to`: "task", "run", "debt" or "seen" posts the verb there; "open" is a link to the row's page,
+    "again" one to the form of a new task with what this one said.
+    """
 
     verb: str
     label: str
@@ -83,6 +88,8 @@ class Row:
     version_id: int = 0
     step_key: str = ""
     step_name: str = ""
+    task_key: int = 0
+    run_id: int = 0
     hold_id: int = 0
     debt_id: int = 0
     hold_kind: str = ""
@@ -91,6 +98,7 @@ class Row:
     whose: str = ""
     acts: tuple[RowAct, ...] = ()
     is_served: bool = False
+    blocks: bool = True  # whether work waits for it; else it only wants to be read
 
     @property
     def due_at(self) -> datetime | None:

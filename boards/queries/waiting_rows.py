@@ -11,17 +11,18 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final
 
-from django.db.models import BooleanField, Case, Exists, F, OuterRef, Q, QuerySet, TextField, Value, When
-from django.db.models.functions import Cast, Coalesce, Left, Now
+from django.db.models import Case, Count, Exists, F, OuterRef, Q, QuerySet, Value, When
+from django.db.models.functions import Coalesce, Left, Now
 
 from boards import policy
-from boards.models import Board, Debt, FlowRun, Hold, Member, Role, RosterEntry, Session, Task
+from boards.models import Debt, FlowRun, Hold, Member, Role, RosterEntry, Session, Task
+from boards.queries import read_rows
+from boards.queries.waiting_sources import NOBODY, flag, own_partition, when
 from boards.states import LIVE, HoldKind, HoldState, Phase, RunStatus, Status
 
 # A lease that has just run out is the drain's business; after this it is a person's.
 LOST_AFTER: Final = timedelta(seconds=5)
 STOP_IS_LATE_AFTER: Final = timedelta(seconds=30)
-NOBODY: Final = Q(pk__in=())
 
 _SHORT: Final = 300
 
@@ -59,18 +60,34 @@ def may_act(member: Member) -> bool:
     return member.role in policy.ROLE_ACTIONS["holds.answer"]
 
 
-def count_blocking(member: Member, people: People) -> int:
-    """How many rows of the member's own block work; one query."""
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """`blocking`: rows of the member's own that block work. `to_read`: those that only want to be read."""
+
+    blocking: int = 0
+    to_read: int = 0
+
+
+def count(member: Member, people: People) -> Counts:
+    """How much waits on the member; one query."""
     if not may_act(member):
-        return 0
-    arms = [
+        return Counts()
+    blocking = [
         _open_holds(member).filter(_hold_mine(member)),
         *(source.filter(mine) for source, mine in _task_arms(people).values()),
         _runs(member).filter(_run_mine(member)),
         _debts(member),
     ]
-    counted = [arm.order_by().values_list(Value(1)) for arm in arms]
-    return counted[0].union(*counted[1:], all=True).count()
+    counted = [_counted(arm, blocks=True) for arm in blocking]
+    counted += [_counted(arm, blocks=False) for arm in read_rows.arms(member)]
+    found = list(counted[0].union(*counted[1:], all=True))
+    return Counts(sum(n for blocks, n in found if blocks), sum(n for blocks, n in found if not blocks))
+
+
+def _counted(arm: QuerySet[Any], *, blocks: bool) -> QuerySet[Any]:
+    return (
+        arm.order_by().annotate(blocks=Value(blocks)).values("blocks").annotate(n=Count("*")).values_list("blocks", "n")
+    )
 
 
 def hold_rows(member: Member) -> Iterator[Mapping[str, Any]]:
@@ -79,9 +96,9 @@ def hold_rows(member: Member) -> Iterator[Mapping[str, Any]]:
     yield from (
         _open_holds(member)
         .annotate(
-            mine=_flag(_hold_mine(member)),
+            mine=flag(_hold_mine(member)),
             asks=Left("prompt", _SHORT),
-            reads_first=_flag(_READ_FIRST),
+            reads_first=flag(_READ_FIRST),
             goal=Left("task__goal", _SHORT),
             visit_due_at=Case(When(turn, then=F("task__visit__due_at"))),
             run_name=Coalesce("visit__run__name", "task__visit__run__name"),
@@ -105,10 +122,10 @@ def task_rows(member: Member, people: People) -> Iterator[Mapping[str, Any]]:
     """Tasks to check, to work, Stuck, or without their worker; `arm` says which. One query."""
     shaped = [
         source.order_by()
-        .annotate(mine=_flag(mine & _if(may_act(member))), arm=Value(name), short_goal=Left("goal", _SHORT))
+        .annotate(mine=flag(mine & when(may_act(member))), arm=Value(name), short_goal=Left("goal", _SHORT))
         .annotate(why=Left("error", 1_000))
         .values(
-            "arm", "mine", "partition", "revision", "public_id", "title", "short_goal", "assignee", "checker",
+            "arm", "pk", "mine", "partition", "revision", "public_id", "title", "short_goal", "assignee", "checker",
             "filed_by", "status", "why", "attempts", "failures", "max_attempts", "priority", "due_at", "created_at",
             "updated_at", "started_at", "completed_at", "lease_until", "board_id", "board__slug", "board__name",
         )
@@ -121,7 +138,7 @@ def run_rows(member: Member) -> Iterator[Mapping[str, Any]]:
     """Flow runs that failed, and those whose turn is over with nobody and nothing to move them on."""
     yield from (
         _runs(member)
-        .annotate(mine=_flag(_run_mine(member) & _if(may_act(member))), why=Left("error", 1_000))
+        .annotate(mine=flag(_run_mine(member) & when(may_act(member))), why=Left("error", 1_000))
         .values(
             "pk", "revision", "mine", "name", "number", "status", "why", "version_id", "priority", "created_at",
             "completed_at", "flow__key", "flow__name", "flow__board_id", "flow__board__slug", "flow__board__name",
@@ -137,7 +154,7 @@ def debt_rows(member: Member) -> Iterator[Mapping[str, Any]]:
     if member.role != Role.OPERATOR:
         return
     yield from (
-        _debts(member)
+        (_debts(member) | read_rows.unheard_notices(member))
         .annotate(why=Left("last_error", 1_000), goal=Left("task__goal", _SHORT))
         .values(
             "pk", "kind", "state", "tries", "why", "created_at", "goal", "task__public_id", "task__title",
@@ -148,20 +165,20 @@ def debt_rows(member: Member) -> Iterator[Mapping[str, Any]]:
 
 
 def _open_holds(member: Member) -> QuerySet[Hold]:
-    own = Q(task=None) | _own_partition(member, "task__partition")
+    own = Q(task=None) | own_partition(member, "task__partition")
     return Hold.objects.filter(own, state=HoldState.OPEN, board__space_id=member.space_id).order_by()
 
 
 def _hold_mine(member: Member) -> Q:
     for_all = Q(assignee=None) & (Q(assignee_role="") | Q(assignee_role=member.role))
-    return (Q(assignee_id=member.user_id) | for_all) & _if(may_act(member))
+    return (Q(assignee_id=member.user_id) | for_all) & when(may_act(member))
 
 
 def _task_arms(people: People) -> dict[str, tuple[QuerySet[Task], Q]]:
     """Name -> (what is there to see in the space, the condition under which it is this member's)."""
     member, me = people.member, people.member.user_id
-    tasks = Task.objects.filter(_own_partition(member, "partition"), board__space_id=member.space_id)
-    operator_or_filer = _if(member.role == Role.OPERATOR) | Q(filer__user_id=me, filer__kind=Session.Kind.MEMBER)
+    tasks = Task.objects.filter(own_partition(member, "partition"), board__space_id=member.space_id)
+    operator_or_filer = when(member.role == Role.OPERATOR) | Q(filer__user_id=me, filer__kind=Session.Kind.MEMBER)
     startable = Q(status=Status.PENDING, unmet_deps=0, open_holds=0) & (Q(not_before=None) | Q(not_before__lte=Now()))
     in_hand = Q(status=Status.IN_PROGRESS, lease_until=None, kept_open_by="", open_holds=0)
     return {
@@ -178,16 +195,6 @@ def _task_arms(people: People) -> dict[str, tuple[QuerySet[Task], Q]]:
     }
 
 
-def _own_partition(member: Member, field: str) -> Q:
-    """On a partitioned board only rows of a partition of one's own exist for a member (spec: 01 section 2)."""
-    own = Session.objects.filter(user_id=member.user_id).annotate(text_id=Cast("pk", TextField())).values("text_id")
-    return (
-        Q(board__partition_by=Board.PartitionBy.NONE)
-        | Q(board__partition_by=Board.PartitionBy.USER, **{field: str(member.user_id)})
-        | Q(board__partition_by=Board.PartitionBy.SESSION, **{f"{field}__in": own})
-    )
-
-
 def _runs(member: Member) -> QuerySet[FlowRun]:
     asks = Hold.objects.filter(state=HoldState.OPEN)
     open_hold = asks.filter(Q(visit=OuterRef("current_visit")) | Q(task=OuterRef("current_visit__task")))
@@ -199,7 +206,7 @@ def _runs(member: Member) -> QuerySet[FlowRun]:
 
 
 def _run_mine(member: Member) -> Q:
-    return _if(member.role == Role.OPERATOR) | Q(started_by_id=member.user_id) | Q(started_by=None)
+    return when(member.role == Role.OPERATOR) | Q(started_by_id=member.user_id) | Q(started_by=None)
 
 
 def _debts(member: Member) -> QuerySet[Debt]:
@@ -207,12 +214,9 @@ def _debts(member: Member) -> QuerySet[Debt]:
         return Debt.objects.none()
     late_stop = Q(kind="session_stop", state=Debt.State.OWED, created_at__lt=Now() - STOP_IS_LATE_AFTER)
     in_space = Q(task__board__space_id=member.space_id) | Q(run__flow__space_id=member.space_id)
-    return Debt.objects.filter(Q(state=Debt.State.UNDELIVERABLE) | late_stop).filter(in_space).order_by()
+    return Debt.objects.filter(_lost_for_good() | late_stop).filter(in_space).order_by()
 
 
-def _flag(condition: Q) -> Case:
-    return Case(When(condition, then=Value(True)), default=Value(False), output_field=BooleanField())
-
-
-def _if(true: bool) -> Q:
-    return ~NOBODY if true else NOBODY
+def _lost_for_good() -> Q:
+    """What failed for good and keeps something from going on; a notice only wants to be read."""
+    return Q(state=Debt.State.UNDELIVERABLE) & ~Q(kind="notice")

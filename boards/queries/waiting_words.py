@@ -49,7 +49,7 @@ def hold_row(it: Mapping[str, Any], member: Member) -> Row:
         board_id=it["board_id"],
         board_slug=it["board__slug"],
         board_name=it["board__name"],
-        subject=it["run_name"] or _label(it["task__title"], it["goal"]),
+        subject=it["run_name"] or name_of(it["task__title"], it["goal"]),
         silence=silence(asked),
         priority=it["task__priority"] or it["run_priority"] or 0,
         task_id=it["task__public_id"] or "",
@@ -71,7 +71,7 @@ def task_row(it: Mapping[str, Any], member: Member) -> Row:
         key=f"row-{task_dom_id(it['board_id'], it['public_id'], it['partition'])}",
         rev=it["revision"],
         group=it["arm"],
-        title=_label(it["title"], it["short_goal"]),
+        title=name_of(it["title"], it["short_goal"]),
         words=words,
         who=it["filed_by"] if it["arm"] == "assigned" else it["assignee"],
         by_person=it["arm"] == "assigned" and " for " not in it["filed_by"],
@@ -85,6 +85,7 @@ def task_row(it: Mapping[str, Any], member: Member) -> Row:
         why=it["why"] if it["arm"] == "stuck" else "",
         tone=tone,
         task_id=it["public_id"],
+        task_key=it["pk"],
         acts=acts if it["mine"] and (it["arm"] != "lost" or member.role == Role.OPERATOR) else (_OPEN,),
     )
 
@@ -119,6 +120,7 @@ def run_row(it: Mapping[str, Any], member: Member) -> Row:
         why=it["why"] or (it["current_visit__error"] or "" if failed else ""),
         tone="stuck" if failed else "",
         flow_key=it["flow__key"],
+        run_id=it["pk"],
         run_number=it["number"],
         version_id=it["version_id"],
         step_key=it["current_visit__step_key"] or "",
@@ -129,11 +131,12 @@ def run_row(it: Mapping[str, Any], member: Member) -> Row:
 def debt_row(it: Mapping[str, Any]) -> Row:
     of_task = it["task__public_id"] is not None
     prefix = "task__board" if of_task else "run__flow__board"
-    subject = _label(it["task__title"], it["goal"]) if of_task else it["run__name"]
+    subject = name_of(it["task__title"], it["goal"]) if of_task else it["run__name"]
     return Row(
         key=f"debt-{it['pk']}",
         rev=it["tries"],
-        group="debt",
+        group="notice" if it["kind"] == "notice" else "debt",
+        blocks=it["kind"] != "notice",
         title=_debt_title(it["kind"], subject),
         words=ngettext("tried %(count)d time", "tried %(count)d times", it["tries"]) % {"count": it["tries"]},
         who="",
@@ -163,7 +166,7 @@ def _debt_acts(kind: str) -> tuple[RowAct, ...]:
 _OPEN: Final = RowAct("", "", "open")
 
 
-def _label(title: str | None, goal: str | None) -> str:
+def name_of(title: str | None, goal: str | None) -> str:
     return title or next((line.strip() for line in (goal or "").splitlines() if line.strip()), "")
 
 
@@ -227,6 +230,8 @@ def _debt_title(kind: str, subject: str) -> str:
         "holds_discard": _("What “%(subject)s” still asks could not be discarded"),
         "record_ending": _("How “%(subject)s” ended could not be taken down by the board's own code"),
         "recount": _("A counter of “%(subject)s” differs from a recount"),
+        "deliver_gate": _("What “%(subject)s” may send could not be sent"),
+        "late_check": _("The check of “%(subject)s” could not be handed over"),
         "cascade": _("What depends on “%(subject)s” could not be settled"),
     }
     return words.get(kind, _("“%(subject)s” still owes: %(kind)s")) % {

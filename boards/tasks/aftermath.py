@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from boards.tasks.endings import Ended
 
 WITHDRAW: Final = Cause.WITHDRAW  # the cause of a withdraw and of all that follows from it
+LATE_CHECK: Final = "late_check"  # an agent's check: what it owes, and the name of the service that files it
+CHECKS: Final = "checks"
 WITHDRAWN_WORDS: Final = "The due time passed."
 
 
@@ -144,6 +146,7 @@ def owe(one: Ended) -> None:
     """The debts of one ending. A row that went back to pending owes nothing but the stop of its old worker."""
     lend = _owe_lend_end(one) if _is_withdrawn(one) else None
     stop = _owe_stop(one, after=lend)
+    _owe_check(one)
     if one.task.status not in TERMINAL:
         return
     told = notices.is_owed_by(one)
@@ -162,6 +165,18 @@ def owe(one: Ended) -> None:
     if one.task.visit_id is not None:
         of_turn = one.settlement.cause == Cause.USER_CANCEL
         _owe_advance(one, after=stop if of_turn else None)
+
+
+def _owe_check(one: Ended) -> None:
+    """A result that an agent checks is handed to it; an ended check has its verdict carried out (spec: 04, 5)."""
+    task = one.task
+    if task.status == Status.NEEDS_CHECK and task.checker not in {"none", "person"}:
+        if task.board.roster.filter(name=task.checker).exclude(kind="person").exists():
+            data = {"part": "hand_in", "task": task.pk, "attempt": task.attempts}
+            owing.owe(LATE_CHECK, f"{LATE_CHECK}:{_ending(one)}", task=task, data=data)
+    elif task.status in TERMINAL and task.filed_by == CHECKS:
+        data = {"part": "verdict", "check_task": task.pk}
+        owing.owe(LATE_CHECK, f"{LATE_CHECK}:verdict:{_ending(one)}", task=task, data=data)
 
 
 def _is_withdrawn(one: Ended) -> bool:

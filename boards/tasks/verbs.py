@@ -178,6 +178,8 @@ def _checkable(chain: Chain, task: Task | int) -> Task:
     handed_in = row.attempt_rows.filter(ending=Attempt.Ending.HANDED_IN).last()
     if handed_in and chain.user_id and (handed_in.claimed_by or {}).get("user") == chain.user_id:
         raise errors.Forbidden("You handed this in, so somebody else has to check it.")
+    if handed_in and handed_in.assignee == row.checker:
+        raise errors.Forbidden(f"{row.checker} handed this in, so somebody else has to check it.")
     named = row.board.roster.filter(name=row.checker).first()
     if row.checker != "person" and (named is None or named.user_id != chain.user_id):
         raise errors.Forbidden(f"This is checked by {row.checker}.")

@@ -37,10 +37,19 @@ def refused(request: HttpRequest, refusal: Refusal, *, back: str, href: str = ""
 
 
 def with_toast(
-    response: HttpResponse, sentence: str, tone: Tone = "ok", *, href: str = "", link: str = ""
+    response: HttpResponse,
+    sentence: str,
+    tone: Tone = "ok",
+    *,
+    href: str = "",
+    link: str = "",
+    undo: str = "",
+    seconds: float = 0,
 ) -> HttpResponse:
-    """Add a toast to any answer; `link` is the text of a way to `href`."""
+    """Add a toast to any answer; `link` is the text of a way to `href`, `undo` what takes the act back so long."""
     if sentence:
-        detail = {"text": sentence, "tone": tone} | ({"href": href, "link": link} if href else {})
+        detail: dict[str, object] = {"text": sentence, "tone": tone}
+        detail |= {"href": href, "link": link} if href else {}
+        detail |= {"undo": undo, "seconds": seconds} if undo else {}
         trigger_client_event(response, "toast", detail)
     return response

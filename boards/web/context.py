@@ -8,7 +8,7 @@ from typing import Any
 from django.http import HttpRequest
 
 from boards.models import Role
-from boards.queries.needs_you import needs_count
+from boards.queries.needs_you import needs_counts
 
 
 def frame(request: HttpRequest) -> dict[str, Any]:
@@ -16,9 +16,11 @@ def frame(request: HttpRequest) -> dict[str, Any]:
     member = getattr(request, "member", None)
     if member is None:
         return {}
+    counts = functools.cache(lambda: needs_counts(member))
     return {
         "member": member,
         "memberships": getattr(request, "memberships", [member]),
         "may_act": member.role in {Role.MEMBER, Role.OPERATOR},
-        "needs_count": functools.cache(lambda: needs_count(member)),
+        "needs_count": lambda: counts().blocking,
+        "needs_to_read": lambda: counts().to_read,
     }

@@ -12,14 +12,14 @@ from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render, resolve_url
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST, require_safe
-from django_htmx.http import reswap, retarget
+from django_htmx.http import reswap, retarget, trigger_client_event
 
 from boards import people
 from boards.errors import AlreadyAnswered, DraftChanged, InvalidInput, Refusal
 from boards.models import Hold
 from boards.queries import asks
-from boards.queries.asks import AskView
-from boards.web.answers import with_toast
+from boards.queries.asks import AskView, heading_of
+from boards.web.answers import acted, refused, with_toast
 from boards.web.inputs import read_inputs, read_json
 from boards.web.members import MemberRequest, member_page, safe_next
 
@@ -69,6 +69,35 @@ def dismiss_hold(request: MemberRequest, hold_id: int) -> HttpResponse:
     return _taken(request, closed)
 
 
+@require_POST
+@member_page
+def undo_hold(request: MemberRequest, hold_id: int) -> HttpResponse:
+    """Take one's own answer back while it settles; the question is open again on every page."""
+    _found(request, hold_id)
+    back = safe_next(request, request.POST.get("next", ""), resolve_url("web:needs_you"))
+    try:
+        opened = people.undo_hold(request.chain, hold_id)
+    except Refusal as refusal:
+        return refused(request, refusal, back=back)
+    sentence = _("Taken back: “%(about)s” is open again.") % {"about": heading_of(opened)[:80]}
+    response = acted(request, sentence, back=back)
+    return trigger_client_event(response, "hold:undone") if request.htmx else response
+
+
+@require_POST
+@member_page
+def assign_hold(request: MemberRequest, hold_id: int) -> HttpResponse:
+    """Hand the question to somebody else."""
+    _found(request, hold_id)
+    back = safe_next(request, request.POST.get("next", ""), resolve_url("web:needs_you"))
+    try:
+        people.assign_hold(request.chain, hold_id, request.POST.get("to", ""))
+    except Refusal as refusal:
+        return refused(request, refusal, back=back)
+    response = acted(request, _("Handed on."), back=back)
+    return trigger_client_event(response, "hold:undone") if request.htmx else response
+
+
 def _found(request: MemberRequest, hold_id: int) -> AskView:
     found = asks.ask(request.member, hold_id)
     if found is None:
@@ -102,7 +131,16 @@ def _taken(request: MemberRequest, closed: Hold) -> HttpResponse:
     else:
         shown = render(request, "hold/_answered.html", {"ask": ask, "named": True})
         response = reswap(retarget(shown, f"#ask-{closed.pk}"), "outerHTML")
-    return with_toast(response, sentence)
+    if not ask.may_undo:
+        return with_toast(response, sentence)
+    return with_toast(response, sentence, undo=resolve_url("web:undo_hold", closed.pk), seconds=_seconds(closed))
+
+
+def _seconds(closed: Hold) -> float:
+    """How long the answer settles."""
+    assert closed.settles_at is not None  # asked of a settling one only
+    assert closed.answered_at is not None
+    return (closed.settles_at - closed.answered_at).total_seconds()
 
 
 def _not_taken(request: MemberRequest, hold_id: int, refusal: Refusal) -> HttpResponse:

@@ -10,15 +10,14 @@ from typing import Any, Final, cast
 from django.http import Http404, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
-from django.utils.http import urlencode
 from django.views.decorators.http import require_safe
 
 from boards.queries import asks, catchup
 from boards.queries.lately import lately
-from boards.queries.needs_you import GROUPS, PAGE, NeedsYou, Whose, row_of, waiting
+from boards.queries.needs_you import PAGE, NeedsYou, Whose, row_of, waiting
 from boards.web.members import MemberRequest, member_page
+from boards.web.needs_filters import filters_of, query_of
 
-_WHOSE: Final = ("mine", "role", "all")
 _MOST: Final = 2_000
 
 
@@ -56,7 +55,7 @@ def needs_row(request: MemberRequest, key: str) -> HttpResponse:
 
 def _context(request: MemberRequest) -> dict[str, Any]:
     cursor = catchup.cursor()
-    filters = _filters(request)
+    filters = filters_of(request.GET)
     limit = min(int(filters["limit"]), _MOST) if filters["limit"] else PAGE
     found = waiting(
         request.member,
@@ -65,49 +64,38 @@ def _context(request: MemberRequest) -> dict[str, Any]:
         filters["q"],
         cast("Whose", filters["whose"] or "mine"),
         limit,
+        agent=filters["agent"],
+        flow=filters["flow"],
     )
     return {
         "found": found,
         "lately": lately(request.member),
         "filters": filters,
         "links": _links(filters),
-        "more": _query(filters | {"limit": str(limit + PAGE)}),
-        "query": _query(filters),
-        "next": reverse("web:needs_you") + _query(filters),
+        "more": query_of(filters | {"limit": str(limit + PAGE)}),
+        "query": query_of(filters),
+        "next": reverse("web:needs_you") + query_of(filters),
         "section": "needs",
         "cursor": cursor,
-    }
-
-
-def _filters(request: MemberRequest) -> dict[str, str]:
-    """What the address filters by; an unknown value is none."""
-    given = request.GET
-    kinds = {group.value for group in GROUPS}
-    limit = given.get("limit", "")
-    return {
-        "whose": given.get("whose", "") if given.get("whose") in _WHOSE else "",
-        "kind": given.get("kind", "") if given.get("kind") in kinds else "",
-        "board": given.get("board", "")[:80],
-        "q": given.get("q", "").replace("\0", "").strip()[:200],
-        "limit": limit if limit.isascii() and limit.isdigit() and len(limit) < 6 else "",
+        "needs_count": found.counts.blocking,
+        "needs_to_read": found.counts.to_read,
+        "settle_choices": range(11),
     }
 
 
 def _links(filters: dict[str, str]) -> dict[str, str]:
     """The addresses of the filters that keep the others: `kind` and `board` end in what the template adds."""
     return {
-        "everything": _query(filters | {"kind": "", "limit": ""}),
-        "kind": _query(filters | {"kind": "", "limit": ""}, "kind"),
-        "board": _query(filters | {"board": "", "limit": ""}, "board"),
-        "boards": _query(filters | {"board": "", "limit": ""}),
-        "whose": _query(filters | {"whose": "", "limit": ""}, "whose"),
+        "everything": query_of(filters | {"kind": "", "limit": ""}),
+        "kind": query_of(filters | {"kind": "", "limit": ""}, "kind"),
+        "board": query_of(filters | {"board": "", "limit": ""}, "board"),
+        "boards": query_of(filters | {"board": "", "limit": ""}),
+        "whose": query_of(filters | {"whose": "", "limit": ""}, "whose"),
+        "agent": query_of(filters | {"agent": "", "limit": ""}, "agent"),
+        "flow": query_of(filters | {"flow": "", "limit": ""}, "flow"),
+        "agents": query_of(filters | {"agent": "", "limit": ""}),
+        "flows": query_of(filters | {"flow": "", "limit": ""}),
     }
-
-
-def _query(filters: dict[str, str], last: str = "") -> str:
-    query = urlencode({name: value for name, value in filters.items() if value and name != last})
-    tail = f"{last}=" if last else ""
-    return f"?{'&'.join(part for part in (query, tail) if part)}" if query or tail else "?"
 
 
 def _opened(request: MemberRequest, found: NeedsYou) -> asks.AskView | None:

@@ -2,15 +2,20 @@
 
 from django.urls import URLPattern, path
 
-from boards.web import debts, files, flows, holds, needs_you, runs
+from boards.web import debts, files, flows, holds, needs_acts, needs_bulk, needs_you, runs
 
 urlpatterns: list[URLPattern] = [
     path("needs-you/", needs_you.needs_you, name="needs_you"),
     path("needs-you/rows/", needs_you.needs_rows, name="needs_rows"),
     path("needs-you/row/<str:key>/", needs_you.needs_row, name="needs_row"),
+    path("needs-you/seen", needs_acts.seen, name="needs_seen"),
+    path("needs-you/settle", needs_acts.settle, name="needs_settle"),
+    path("needs-you/bulk", needs_bulk.bulk, name="needs_bulk"),
     path("holds/<int:hold_id>/", holds.hold, name="hold"),
     path("holds/<int:hold_id>/answer", holds.answer_hold, name="answer_hold"),
     path("holds/<int:hold_id>/dismiss", holds.dismiss_hold, name="dismiss_hold"),
+    path("holds/<int:hold_id>/undo", holds.undo_hold, name="undo_hold"),
+    path("holds/<int:hold_id>/assign", holds.assign_hold, name="assign_hold"),
     path("debts/<int:debt_id>/<slug:verb>", debts.debt_act, name="debt_act"),
     path("f/", flows.flows, name="flows"),
     path("f/<slug:key>/", flows.flow, name="flow"),

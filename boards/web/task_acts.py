@@ -89,12 +89,12 @@ def _claim(chain: Chain, task: Task, form: QueryDict) -> str:
 
 def _complete(chain: Chain, task: Task, form: QueryDict) -> str:
     words = form.get("output", "").strip()
-    outcome = tasks.complete(chain, task, {"markdown": words} if words else None, claim=_ticket(chain, task))
+    outcome = tasks.complete(chain, task, {"markdown": words} if words else None, claim=ticket_of(chain, task))
     return _landed(outcome, _("Handed in."))
 
 
 def _hand_back(chain: Chain, task: Task, form: QueryDict) -> str:
-    outcome = tasks.hand_back(chain, task, claim=_ticket(chain, task), reason=form.get("reason", "").strip())
+    outcome = tasks.hand_back(chain, task, claim=ticket_of(chain, task), reason=form.get("reason", "").strip())
     return _landed(outcome, _("Given back."))
 
 
@@ -172,7 +172,8 @@ VERBS: Final[Mapping[str, Verb]] = {
 }
 
 
-def _ticket(chain: Chain, task: Task) -> Ticket:
+def ticket_of(chain: Chain, task: Task) -> Ticket:
+    """The ticket of the person who works the task now; Forbidden for everybody else."""
     ticket = tasks.person_ticket(chain, task)
     if ticket is None:
         raise Forbidden(_("You do not work on this task now. Start it first, if it is assigned to you."))

@@ -46,7 +46,7 @@ def new_task(request: MemberRequest, slug: str) -> HttpResponse:
     if board is None:
         raise Http404
     given = request.POST if request.method == "POST" else request.GET
-    texts, twin = Texts.of(given), ""
+    texts, twin = Texts.of(given, otherwise=_said_before(request, slug)), ""
     errors: dict[str, str] = {}
     if request.method == "POST":
         values, errors = read_fields(texts)
@@ -67,6 +67,16 @@ def new_task(request: MemberRequest, slug: str) -> HttpResponse:
     if request.htmx:  # in the drawer; a refused form is swapped in like any other answer
         return render(request, "task/_new.html", context | {"in_drawer": True})
     return render(request, "task/new.html", context, status=422 if errors else 200)
+
+
+def _said_before(request: MemberRequest, slug: str) -> Texts | None:
+    """What the task that `again` names said, for one that is filed again; its due time and dependencies are over."""
+    named = request.GET.get("again", "") if request.method == "GET" else ""
+    task = find_task(request.member, slug, named) if named else None
+    if task is None:
+        return None
+    said = texts_of(task)
+    return Texts(said.fields | {"due_at": ""})
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

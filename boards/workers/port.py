@@ -15,7 +15,6 @@ from uuid import UUID
 from boards import people, tasks
 from boards.actors import Chain
 from boards.models import Hold, Task
-from boards.states import HoldState
 from boards.tasks import Line, LostClaim, TaskWriteOutcome, Ticket
 from boards.workers import plain_json
 from boards.workers.databases import own_connection, patiently
@@ -78,11 +77,12 @@ class DatabasePort:
             if hold is None:
                 hold = self._calmly(lambda: self._open(question, key))
                 self._replay.own[key] = hold
-            if hold.state == HoldState.OPEN:
-                pk = hold.pk
-                hold = self._calmly(lambda: Hold.objects.get(pk=pk))
-                self._replay.own[key] = hold
             answer = answer_of(hold)
+            if answer is None:
+                pk = hold.pk
+                hold = self._calmly(lambda: people.with_settling(Hold.objects.all()).get(pk=pk))
+                self._replay.own[key] = hold
+                answer = answer_of(hold)
             if answer is None:
                 self.open_asks.add(hold.pk)
                 return None
@@ -134,6 +134,7 @@ class DatabasePort:
             draft=question.draft,
             due_in_ms=question.due_in_ms,
             default=question.default,
+            assignee=question.assignee,
             dedup_key=key,
             source=Hold.Source.SUSPENSION if question.stops else Hold.Source.WORKER,
         )

@@ -24,6 +24,7 @@ __all__ = [
     "Port",
     "Registered",
     "ReplayMismatch",
+    "SendInDoubt",
     "Stopped",
     "Suspended",
     "SuspensionTimeout",
@@ -91,6 +92,10 @@ class ReplayMismatch(Exception):
     """A worker that ran again asked something else than the first time, so no answer can be given to it."""
 
 
+class SendInDoubt(Exception):
+    """A draft was being sent when the worker stopped: only a person can tell whether it went out."""
+
+
 @dataclass(frozen=True, slots=True)
 class Ask:
     """One question to a person. `key` names it within the attempt; without one it is known by its order."""
@@ -105,6 +110,7 @@ class Ask:
     due_in_ms: int | None = None
     default: str = ""
     key: str = ""
+    assignee: str = ""  # a person of the roster, or a role; "" for whoever may decide
     stops: bool = True  # whether the worker waits for the answer, or goes on
 
 
@@ -113,7 +119,8 @@ class Answer:
     """What a person said, or that nobody will: `cancelled` after a cancel or a dismissal, `expired` past the
     due time.
 
-    `values` holds the form of an `input`; `draft` the frozen draft of an approval, review or gate.
+    `values` holds the form of an `input`; `draft` the frozen draft of an approval, review or gate, `draft_hash` its
+    hash as people saw it. `outlet`: where the product itself sends the draft of a gate; "" where its worker does.
     """
 
     kind: str
@@ -123,6 +130,8 @@ class Answer:
     values: Mapping[str, Any] = field(default_factory=dict)
     by: str = ""
     draft: Any = None
+    draft_hash: str = ""
+    outlet: str = ""
     cancelled: bool = False
     expired: bool = False
 
@@ -241,13 +250,14 @@ class SyncWorkerTask(_Task):
         schema: Mapping[str, Any] | None = None,
         context: str = "",
         default: str = "",
+        assignee: str = "",
     ) -> Answer:
         """Ask a person and stop until the answer is there: the worker is then called again from its start.
 
         Holds that it asked already return their answers at once. Raises SuspensionTimeout for a review or an
         input whose due time passed.
         """
-        ask = Ask(kind, prompt, title, context, options, schema, draft, due_in_ms, default, key)
+        ask = Ask(kind, prompt, title, context, options, schema, draft, due_in_ms, default, key, assignee)
         answer = self._port.ask(ask)
         if answer is None:
             raise Suspended(title or prompt)
@@ -266,11 +276,12 @@ class SyncWorkerTask(_Task):
         schema: Mapping[str, Any] | None = None,
         context: str = "",
         default: str = "",
+        assignee: str = "",
     ) -> Answer | None:
         """Ask a person and go on: None while it is open. A worker that asked so and returned owes no result
         yet.
         """
-        ask = Ask(kind, prompt, title, context, options, schema, draft, due_in_ms, default, key, False)
+        ask = Ask(kind, prompt, title, context, options, schema, draft, due_in_ms, default, key, assignee, False)
         answer = self._port.ask(ask)
         return None if answer is None else _in_time(answer, ask)
 
@@ -280,9 +291,17 @@ class SyncWorkerTask(_Task):
         return result if known else self._port.record_step(name, fn())
 
     def send(self, answer: Answer, fn: Callable[[Any], Any]) -> Any:
-        """Do an outward act that was approved: `fn(draft)` is called once, with the draft that people saw."""
-        _must_be_approved(answer)
-        return self.step(f"send:{answer.key}", functools.partial(fn, answer.draft))
+        """Do an outward act that was approved: `fn(draft)` is called once, with the draft that people saw.
+
+        Answers what `fn` returned, also to a repeat. Where the roster names an outlet the product sends it, and `fn`
+        is not called. Raises SendInDoubt where an earlier call may have gone out.
+        """
+        name = _may_send(answer)
+        known, result = self._port.recorded_step(name)
+        if known or answer.outlet:
+            return result
+        _begin_send(self._port, name)
+        return self._port.record_step(name, fn(answer.draft))
 
     def messages(self) -> list[str]:
         """The messages that people sent to the task since the last look."""
@@ -331,9 +350,15 @@ class WorkerTask(_Task):
         return await self._in_thread(functools.partial(self._port.record_step, name, made))
 
     async def send(self, answer: Answer, fn: Callable[[Any], Any | Awaitable[Any]]) -> Any:
-        """Do an outward act that was approved: `fn(draft)` is called once, with the draft that people saw."""
-        _must_be_approved(answer)
-        return await self.step(f"send:{answer.key}", functools.partial(fn, answer.draft))
+        """As of the sync task; `fn` may be a coroutine function."""
+        name = _may_send(answer)
+        known, result = await self._in_thread(functools.partial(self._port.recorded_step, name))
+        if known or answer.outlet:
+            return result
+        await self._in_thread(functools.partial(_begin_send, self._port, name))
+        made = fn(answer.draft)
+        made = await made if inspect.isawaitable(made) else made
+        return await self._in_thread(functools.partial(self._port.record_step, name, made))
 
     async def _in_thread(self, call: Callable[[], Result]) -> Result:
         # `Suspended` and `Stopped` pass through the future as they are: neither is an exit of the
@@ -341,9 +366,22 @@ class WorkerTask(_Task):
         return await asyncio.get_running_loop().run_in_executor(self._threads, call)
 
 
-def _must_be_approved(answer: Answer) -> None:
+def _may_send(answer: Answer) -> str:
+    """The name under which the sending of this draft is kept; PermissionError where nobody said yes."""
     if not answer.approved:
         raise PermissionError(f"“{answer.key}” was not approved, so nothing is sent.")
+    return f"send:{answer.key[:150]}:{answer.draft_hash[:16]}"
+
+
+def _begin_send(port: Port, name: str) -> None:
+    """Keep that it is about to go out, before it does: what died in between is never sent a second time by itself."""
+    began = f"{name}:began"
+    known, _ = port.recorded_step(began)
+    if known:
+        raise SendInDoubt(
+            "It was being sent when its worker stopped, so it may have gone out. Look before it is sent again."
+        )
+    port.record_step(began, True)
 
 
 def _in_time(answer: Answer, ask: Ask) -> Answer:

@@ -61,8 +61,8 @@ class Replay:
 
 
 def answer_of(hold: Hold) -> Answer | None:
-    """What the worker is told; None while it is open."""
-    if hold.state == HoldState.OPEN:
+    """What the worker is told; None while it is open, or while its answer may still be taken back."""
+    if hold.state == HoldState.OPEN or getattr(hold, "is_settling", False):
         return None
     said: dict[str, Any] = hold.answer or {}
     return Answer(
@@ -73,6 +73,8 @@ def answer_of(hold: Hold) -> Answer | None:
         values=said.get("values") or {},
         by=hold.answered_by_name,
         draft=hold.draft,
+        draft_hash=hold.draft_hash,
+        outlet=hold.outlet,
         cancelled=hold.state == HoldState.DISCARDED,
         expired=hold.state == HoldState.EXPIRED,
     )

@@ -19,7 +19,7 @@ from django.db.models import F, Q
 from django.db.models.expressions import Combinable
 from django.db.models.functions import Coalesce
 
-from boards import actors, tasks
+from boards import actors, people, tasks
 from boards.locks import engine_transaction
 from boards.models import Attempt, Hold, RosterEntry, Session, Task, TaskDep, TranscriptItem
 from boards.states import HoldState
@@ -249,7 +249,7 @@ def _dependency_outputs(keys: Sequence[int]) -> dict[int, dict[str, Any]]:
 def _holds(keys: Sequence[int]) -> dict[int, list[Hold]]:
     """All holds of these tasks, by task, in the order of asking."""
     found: dict[int, list[Hold]] = {}
-    for hold in Hold.objects.filter(task__in=keys).order_by("attempt", "position"):
+    for hold in people.with_settling(Hold.objects.filter(task__in=keys)).order_by("attempt", "position"):
         found.setdefault(hold.task_id or 0, []).append(hold)
     return found
 

@@ -90,4 +90,7 @@ export function focusRow(row) {
   (place ?? document.getElementById("needs-body"))?.focus();
 }
 
+document.body.addEventListener("hold:undone", () => refresh());
+document.addEventListener("settled", () => refresh());
+
 const refresh = () => { const live = document.getElementById("needs-live"); if (live) htmx.trigger(live, "live:changed"); };

@@ -53,6 +53,8 @@ function change(here, want, still) {
   }
   const focused = here.contains(document.activeElement);
   const made = document.importNode(want, true);
+  const [was, now] = [here, made].map((row) => row.querySelector(".row-pick"));
+  if (was && now) now.checked = was.checked;
   here.replaceWith(made);
   htmx.process(made);
   if (focused) focusRow(made);
@@ -79,7 +81,7 @@ function leave(child, still) {
 }
 
 function isTyping(box) {
-  const fields = [...box.querySelectorAll("textarea, input:not([type=hidden])")];
+  const fields = [...box.querySelectorAll("textarea, input:not([type=hidden], .row-pick)")];
   return fields.some((field) => field === document.activeElement || (field.type === "radio" ? field.checked : field.value !== field.defaultValue));
 }
 

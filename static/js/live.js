@@ -19,7 +19,7 @@ function take(text) {
   const head = JSON.parse(end < 0 ? text : text.slice(4, end));
   if (head.beat) return beat();
   if (end >= 0) applyAll(text.slice(end + 3));
-  if (head.needs !== undefined) setCount(head.needs);
+  if (head.needs !== undefined) setCount(head.needs, head.reads);
   if (head.refresh) readAgain();
   if (head.changed) hint(head.changed);
   if (head.cursor) arrived(head.cursor);

@@ -3,7 +3,11 @@
 const shown = document.getElementById("needs-count");
 const icon = document.getElementById("favicon");
 
-export function setCount(count) {
+const dot = document.getElementById("needs-dot");
+
+/** `count` is of what blocks work; `reads` is of what only wants to be read, and shows as a dot. */
+export function setCount(count, reads = 0) {
+  if (dot) dot.hidden = reads === 0;
   if (shown) {
     shown.hidden = count === 0;
     shown.dataset.n = count;

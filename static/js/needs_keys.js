@@ -46,6 +46,8 @@ const acts = {
   a: () => press("a"),
   r: () => press("r"),
   n: note,
+  u: () => [...document.querySelectorAll("[data-undo]")].pop()?.click(),
+  x: () => focused()?.querySelector(".row-pick")?.click(),
   "/": () => document.querySelector("[data-search]")?.focus(),
   "?": () => dialog.showModal(),
 };

@@ -37,14 +37,28 @@ function problem(status) {
   return `The server could not do this (${status}). Nothing you typed is lost; try again.`;
 }
 
-export function show({ text, tone = "ok", href, link }) {
+export function show({ text, tone = "ok", href, link, undo, seconds }) {
   const toast = document.createElement("div");
   toast.className = `toast${tone === "error" ? " toast--error" : ""}`;
   toast.append(icon(tone === "error" ? "stuck" : "ok"), span(text));
   if (href) toast.append(way(href, link));
+  if (undo) toast.append(takeBack(toast, undo, seconds));
   for (const old of [...shelf.children].slice(0, -2)) old.remove();
   shelf.append(toast);
   settle(toast, tone === "error");
+}
+
+// The way back from an act: a button for as long as the server takes it back.
+function takeBack(toast, url, seconds) {
+  const button = document.createElement("button");
+  Object.assign(button, { className: "btn btn--small", type: "button", textContent: shelf.dataset.undoLabel });
+  button.dataset.undo = "";
+  button.addEventListener("click", () => {
+    button.disabled = true;
+    htmx.ajax("POST", url, { swap: "none", source: shelf }).then(() => toast.remove());
+  });
+  setTimeout(() => { button.remove(); document.dispatchEvent(new Event("settled")); }, seconds * 1000);
+  return button;
 }
 
 function settle(toast, stays) {

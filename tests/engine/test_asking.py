@@ -128,16 +128,16 @@ def test_one_question_that_cannot_expire_keeps_no_other_from_it(ask, monkeypatch
     first, second = ask(kind="approval"), ask(kind="approval", prompt="And this?")
     for hold in (first, second):
         run_out(hold)
-    from boards.people import answering
+    from boards.people import expiring
 
-    real = answering._expire
+    real = expiring.expire
 
     def poison(hold, subject):
         if hold.pk == first.pk:
             raise RuntimeError("poison")
         return real(hold, subject)
 
-    monkeypatch.setattr(answering, "_expire", poison)
+    monkeypatch.setattr(expiring, "expire", poison)
     with pytest.raises(RuntimeError, match="poison"):
         people.expire_due()
     assert list(Hold.objects.order_by("pk").values_list("state", flat=True)) == ["open", "expired"]

@@ -1,0 +1,193 @@
+"""What every way of closing a hold shares: its locks, who may see it, and what the close sets off (spec: 04 section 2).
+
+Task or run first, then the hold: answer, expiry, cancel and undo all take their locks here. Nothing here decides what
+an answer is.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db.models import Q, QuerySet
+from django.db.models.functions import Now
+
+from boards import errors
+from boards.actors import Chain, service
+from boards.debts import owing
+from boards.event_log import Entry, record
+from boards.locks import Rank, engine_transaction, taking
+from boards.models import FlowRun, Hold, Task, TranscriptItem
+from boards.people import decisions, outlets
+from boards.people.words import answer_line, closed_words
+from boards.states import HoldState, RunStatus, Status
+from boards.tasks import aftermath, cleaning, partitions, rows
+
+Subject = Task | FlowRun
+
+
+def visible(chain: Chain, hold_id: int, *, whoever_decides: bool = False) -> Hold:
+    """The hold, where this caller may decide it (or whoever is to); NotFound, as for what does not exist."""
+    found = Hold.objects.select_related("board", "task__board")
+    hold = found.filter(pk=hold_id, board__space=chain.space_id).first()
+    if hold is None or not (whoever_decides or may_answer(chain, hold)) or not _in_own_partition(chain, hold):
+        raise errors.NotFound("There is no such question here.")
+    return hold
+
+
+def may_answer(chain: Chain, hold: Hold) -> bool:
+    """Whether this person may decide it: the right on the board, and the named assignee or role where one is set."""
+    if hold.assignee_id is not None and hold.assignee_id != chain.user_id:
+        return False
+    return not hold.assignee_role or hold.assignee_role == chain.acting.role
+
+
+def refuse_the_asker(chain: Chain, hold: Hold) -> None:
+    """The key or the session that asked never decides its own question; a person who filed one may."""
+    own = chain.session_id is not None and chain.session_id == hold.asker_session_id
+    if own and chain.acting.kind != "person":
+        raise errors.Forbidden("Whoever asked cannot answer.")
+
+
+def _in_own_partition(chain: Chain, hold: Hold) -> bool:
+    return hold.task is None or partitions.reaches(chain, hold.task)
+
+
+def lock(hold_id: int) -> tuple[Hold, Subject]:
+    """The hold, locked after its subject, and that subject."""
+    place = Hold.objects.filter(pk=hold_id).values_list("task_id", "visit__run_id").first()
+    if place is None:
+        raise errors.NotFound("There is no such question here.")
+    subject: Subject
+    if place[0] is not None:
+        subject, _ = rows.lock_one(place[0])
+    else:
+        taking(Rank.FLOW_RUN)
+        subject = FlowRun.objects.select_for_update(no_key=True).get(pk=place[1])
+    taking(Rank.HOLD)
+    locked = Hold.objects.select_for_update(no_key=True, of=("self",)).select_related("board")
+    return locked.get(pk=hold_id), subject
+
+
+def in_time(hold: Hold) -> QuerySet[Hold]:
+    """The open hold, where an act of a person still counts by the database's clock."""
+    due = Q() if decisions.waits_past_due(hold) else Q(due_at__isnull=True) | Q(due_at__gt=Now())
+    return Hold.objects.filter(due, pk=hold.pk, state=HoldState.OPEN)
+
+
+def refuse_ended(hold: Hold, subject: Subject) -> None:
+    """Answering reads the subject's status in its own transaction: an ended one takes no answer."""
+    if isinstance(subject, Task) and subject.withdrawn:
+        raise errors.DueTimePassed("The due time passed; this is no longer asked.", hold=hold)
+    if isinstance(subject, Task) and subject.is_ended:
+        label = Status(subject.status).label
+        raise errors.AlreadyAnswered(f"The task is {label}; this is no longer asked.", hold=hold)
+    if isinstance(subject, FlowRun) and subject.status != RunStatus.ACTIVE:
+        label = RunStatus(subject.status).label.lower()
+        raise errors.AlreadyAnswered(f"The run is {label}; this is no longer asked.", hold=hold)
+
+
+def too_late(hold: Hold) -> errors.AlreadyAnswered:
+    when = f"{hold.due_at:%H:%M} UTC" if hold.due_at else "its end"
+    return errors.AlreadyAnswered(f"The due time passed at {when}. {closed_words(hold)}", hold=hold)
+
+
+@engine_transaction
+def closed(chain: Chain, hold: Hold, subject: Subject, kind: str) -> None:
+    """What closing a hold sets off: the task's count and resume, or the flow's advance as a debt; and the event.
+
+    All of it lies ahead by as long as the answer settles.
+    """
+    if isinstance(subject, Task):
+        run_id = aftermath.run_of(subject)
+        _let_go_on(chain, hold, subject)
+    else:
+        run_id = subject.pk
+        owing.owe(
+            "flow_advance",
+            advance_key(hold),
+            run=subject.pk,
+            due_at=hold.settles_at,
+            data={"visit": hold.visit_id, "trigger": "hold_closed", "hold": hold.pk},
+        )
+    outlets.owe_delivery(hold, subject)
+    record(
+        Entry(
+            kind,
+            chain,
+            board_id=hold.board_id,
+            task_key=hold.task_id,
+            run_id=run_id,
+            attempt=hold.attempt,
+            data={
+                "hold": hold.pk,
+                "prompt": hold.prompt[:500],
+                "choice": (hold.answer or {}).get("choice", ""),
+                "text": ((hold.answer or {}).get("text") or hold.closed_reason)[:2000],
+            },
+        )
+    )
+
+
+def advance_key(hold: Hold) -> str:
+    """The key of the debt by which an answered step's hold moves its flow on; also the flow's operation id."""
+    return f"flow_advance:hold:{hold.pk}"
+
+
+def settled_at(task_key: int) -> Any:
+    """When the last answer of this task has settled, as a write takes it: that moment, or now."""
+    latest = Hold.objects.filter(task=task_key, settles_at__gt=Now()).order_by("-settles_at")
+    return latest.values_list("settles_at", flat=True).first() or rows.NOW
+
+
+def _let_go_on(chain: Chain, hold: Hold, task: Task) -> None:
+    """One open hold less; the last one lets a suspended run be taken up again on the same attempt.
+
+    A no to what stood before the start keeps the task from starting: it is held until somebody releases it.
+    """
+    last, was = task.open_holds == 1, task.status
+    changes: dict[str, Any] = {"open_holds": task.open_holds - 1}
+    if last and task.kept_open_by == "suspended":
+        changes["resume_ready_at"] = settled_at(task.pk)
+    if last and was == Status.PENDING and (settled := settled_at(task.pk)) != rows.NOW:
+        changes["not_before"] = max(settled, task.not_before or settled)
+    if decisions.keeps_from_starting(hold) and was == Status.PENDING and not task.attempts:
+        changes["status"] = Status.HELD
+    if not rows.write(task, changes):
+        raise errors.Refusal("The task changed meanwhile. Try again.")
+    if task.status != was:
+        note_move(chain, hold, task, "task.held", was)
+    if hold.attempt:
+        say(task, hold, answer_line(hold))
+
+
+def note_move(chain: Chain, hold: Hold, task: Task, kind: str, was: str) -> None:
+    """The event of a task that a hold moved to another status."""
+    record(
+        Entry(
+            kind,
+            chain,
+            board_id=task.board_id,
+            task_key=task.pk,
+            run_id=aftermath.run_of(task),
+            from_status=was,
+            to_status=task.status,
+            data={"hold": hold.pk},
+        )
+    )
+
+
+def say(task: Task, hold: Hold, line: str) -> None:
+    """One line of the attempt's transcript about what became of a hold."""
+    TranscriptItem.objects.create(
+        task=task,
+        attempt=hold.attempt,
+        session_id=(task.run or {}).get("session_id") or None,
+        kind=TranscriptItem.Kind.ANSWERED,
+        who=hold.answered_by_name,
+        text=cleaning.report_line(line),
+        data={"hold": hold.pk},
+    )
+
+
+def sweeper_of(hold: Hold) -> Chain:
+    return service("sweeper", hold.board.space_id)

@@ -1,0 +1,78 @@
+"""Rows of *Needs you* that block nothing and only want to be read: shown as a dot beside the count (spec: 04, 3.6).
+
+Reads only. A member who has seen one is not shown it again, except for a silent run, which leaves when it speaks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import timedelta
+from typing import Any, Final
+
+from django.db.models import CharField, Exists, F, OuterRef, Q, QuerySet, Value
+from django.db.models.functions import Cast, Concat, Left, Now
+
+from boards.models import Debt, Member, Role, Seen, Session, Task, TranscriptItem
+from boards.queries.waiting_sources import flag, own_partition, when
+from boards.states import Status
+
+SILENT_FOR: Final = timedelta(minutes=5)
+SHOWN_FOR: Final = timedelta(days=7)  # what nobody has looked at for so long is in the log
+_SHORT: Final = 300
+
+
+def arms(member: Member) -> list[QuerySet[Any]]:
+    """What the dot stands for, of this member."""
+    return [
+        *(rows.filter(mine) for rows, mine in task_arms(member).values()),
+        unheard_notices(member),
+    ]
+
+
+def task_arms(member: Member) -> dict[str, tuple[QuerySet[Task], Q]]:
+    """Name -> (what is there to see in the space, the condition under which it is this member's)."""
+    me = member.user_id
+    mine = (
+        when(member.role == Role.OPERATOR)
+        | Q(filer__user_id=me, filer__kind=Session.Kind.MEMBER)
+        | Q(visit__run__started_by_id=me)
+    )
+    tasks = Task.objects.filter(own_partition(member, "partition"), board__space_id=member.space_id)
+    withdrawn = tasks.filter(withdrawn__isnull=False, status=Status.CANCELLED, completed_at__gt=Now() - SHOWN_FOR)
+    return {
+        "withdrawn": (withdrawn.exclude(_seen(member, "withdrawn-", "pk")), mine),
+        "silent": (_silent(tasks), mine),
+    }
+
+
+def _silent(tasks: QuerySet[Task]) -> QuerySet[Task]:
+    """Tasks whose worker holds its lease and has said nothing for five minutes: no line, no report."""
+    spoke = TranscriptItem.objects.filter(task=OuterRef("pk"), at__gt=Now() - SILENT_FOR)
+    working = Q(status=Status.IN_PROGRESS, lease_until__gt=Now(), kept_open_by="", open_holds=0)
+    return tasks.filter(working, updated_at__lt=Now() - SILENT_FOR).exclude(Exists(spoke))
+
+
+def unheard_notices(member: Member) -> QuerySet[Debt]:
+    """Notices that could not be delivered; operators only, who retry or drop them."""
+    lost = Debt.objects.filter(kind="notice", state=Debt.State.UNDELIVERABLE, task__board__space_id=member.space_id)
+    return lost.order_by() if member.role == Role.OPERATOR else Debt.objects.none()
+
+
+def read_tasks(member: Member) -> Iterator[Mapping[str, Any]]:
+    """Withdrawn and silent tasks; `arm` says which. One query."""
+    shaped = [
+        rows.order_by()
+        .annotate(mine=flag(mine), arm=Value(name), short_goal=Left("goal", _SHORT), run_name=F("visit__run__name"))
+        .values(
+            "arm", "mine", "pk", "partition", "revision", "public_id", "title", "short_goal", "assignee", "priority",
+            "attempts", "error", "updated_at", "completed_at", "board_id", "board__slug", "board__name", "run_name",
+            "visit__run__number", "visit__run__flow__key", "visit__run__version_id", "visit__step_key",
+        )
+        for name, (rows, mine) in task_arms(member).items()
+    ]  # fmt: skip
+    yield from shaped[0].union(*shaped[1:], all=True)
+
+
+def _seen(member: Member, prefix: str, field: str) -> Exists:
+    key = Concat(Value(prefix), Cast(OuterRef(field), CharField()))
+    return Exists(Seen.objects.filter(member=member, key=key))

@@ -1,0 +1,106 @@
+"""One conditional write decides: whoever answers, over whatever surface, at the same instant (fault 11)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from boards import errors, people
+from boards.models import Event, Hold, Member
+from boards.tasks import Wanted, claim
+from tests import cast
+from tests.people.conftest import Desk
+from tests.racing import at_once
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(600)]
+
+ROUNDS, THREADS = 50, 20
+HTMX = {"HX-Request": "true"}
+
+Surface = Callable[[Member, Client, Hold, str], Any]
+
+
+def by_the_verb(member: Member, client: Client, hold: Hold, choice: str) -> str:
+    """As HTTP, the admin and a mail link call it."""
+    people.answer_hold(cast.chain_of(member), hold.pk, choice=choice, shown_hash=hold.draft_hash)
+    return "decided"
+
+
+def by_a_page(**form: str) -> Surface:
+    def answer(member: Member, client: Client, hold: Hold, choice: str) -> str:
+        htmx = HTMX if form.get("from") else {}
+        told = {"choice": choice, "shown_hash": hold.draft_hash, "key": f"{member.pk}-{choice}", **form}
+        response = client.post(f"/holds/{hold.pk}/answer", told, headers=htmx)
+        if response.status_code == 409:
+            assert b" this at " in response.content
+            return "told who was faster"
+        assert response.status_code in {200, 302}, response.content
+        return "decided"
+
+    return answer
+
+
+SURFACES: tuple[Surface, ...] = (
+    by_the_verb,
+    by_a_page(**{"from": "list"}),
+    by_a_page(**{"from": "page"}),
+    by_a_page(),
+)
+
+
+def claimed_by_a_drain(desk: Desk) -> int:
+    wanted = [Wanted(desk.board.pk, {cast.WRITER: 1})]
+    return len(claim(wanted, limit=1, lease_ms=60_000, claimed_by=cast.HERE))
+
+
+def test_of_twenty_at_the_same_instant_one_decides_and_the_run_goes_on_once(desk: Desk) -> None:
+    members = [desk.member(f"member{n}") for n in range(THREADS)]
+    clients = []
+    for member in members:
+        client = Client()
+        client.force_login(member.user)
+        clients.append(client)
+    for number in range(ROUNDS):
+        hold = desk.asked()
+
+        def one(n: int, hold: Hold = hold) -> Any:
+            choice = "approve" if n % 2 else "reject"
+            return SURFACES[n % len(SURFACES)](members[n], clients[n], hold, choice)
+
+        said = at_once(*[lambda n=n: one(n) for n in range(THREADS)])
+        refused = [each for each in said if isinstance(each, errors.AlreadyAnswered)]
+        assert said.count("decided") == 1, (number, said)
+        assert said.count("told who was faster") + len(refused) == THREADS - 1
+        assert all(" this at " in each.sentence for each in refused)
+        assert Event.objects.filter(kind="hold.answered", data__hold=hold.pk).count() == 1
+        assert sorted(at_once(*[lambda: claimed_by_a_drain(desk)] * 2)) == [0, 1]
+        assert Event.objects.filter(kind="task.resumed", task=hold.task_id).count() == 1
+
+
+def test_the_same_press_twice_at_once_is_one_answer_and_the_first_result(desk: Desk) -> None:
+    for _ in range(10):
+        hold = desk.asked()
+
+        def press(hold: Hold = hold) -> Hold:
+            return desk.answered(hold, text="Go", idempotency_key="press")
+
+        first, second = at_once(press, press)
+        assert (first.answer, second.answer) == ({"choice": "approve", "text": "Go"},) * 2
+        assert Event.objects.filter(kind="hold.answered", data__hold=hold.pk).count() == 1
+
+
+def test_parallel_questions_take_their_answers_in_any_order_and_all_at_once(desk: Desk) -> None:
+    got = desk.working()
+    worker = cast.agent_chain(desk.board)
+    holds = [
+        people.open_hold(worker, claim=got.ticket, kind="approval", prompt=f"Part {n}?", dedup_key=str(n))
+        for n in range(6)
+    ]
+    people.suspend(got.ticket)
+    answers = at_once(*[lambda hold=hold: desk.answered(hold) for hold in holds])
+    assert all(isinstance(each, Hold) for each in answers)
+    task = cast.fresh(got.task)
+    assert (task.open_holds, task.resume_ready_at is not None) == (0, True)
