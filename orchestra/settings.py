@@ -233,13 +233,13 @@ CONTENT_SECURITY_POLICY = {
     }
 }
 
+WEBHOOK_ALLOW_HOSTS = env_list("WEBHOOK_ALLOW_HOSTS")
+
 DRAIN_GRACE_MS = env_int("DRAIN_GRACE_MS", 10_000)
 POLL_MS = env_int("POLL_MS", 2_000)
 RETENTION_DAYS = env_int("RETENTION_DAYS", 0)  # 0: everything is kept
 if RETENTION_DAYS < 0:
     raise ImproperlyConfigured("RETENTION_DAYS must be a number of days, or 0 to keep everything.")
-# Hosts ("name" or "name:port") that may be sent to over plain http and at addresses that are not public.
-OUTBOUND_HOSTS = [host.lower() for host in env_list("OUTBOUND_HOSTS")]
 COMMAND_ROOT = Path(env_text("COMMAND_ROOT") or DATA_DIR / "work")
 
 LOGGING = {

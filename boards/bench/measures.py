@@ -20,7 +20,7 @@ from django.db.models import Count
 from django.utils import timezone
 
 from boards import sweeping, tasks
-from boards.bench import drains, history
+from boards.bench import drains, history, pages
 from boards.bench.desk import AGENT, TELLER, Desk
 from boards.bench.places import Place, own_database
 from boards.bench.plain import Plain
@@ -291,7 +291,21 @@ def _plain(place: Place, desk: Desk) -> Plain:
     return Plain(place.connect(), desk.board.pk, desk.board.space_id)
 
 
+def board(n: int, count: int) -> Result:
+    """The page of a board with `n` tasks in six lanes."""
+    with own_database() as place, place.used():
+        return Result(*pages.board(Desk(), n))
+
+
+def needs_you(n: int, count: int) -> Result:
+    """The page of all that waits on an operator: `n` rows over fifty boards."""
+    with own_database() as place, place.used():
+        return Result(*pages.needs_you(Desk(), n))
+
+
 MEASURES = {
+    "board": Measure(board, 10_000, "the page of a board with many tasks in six lanes"),
+    "needs-you": Measure(needs_you, 2_000, "the page of all that waits, over fifty boards"),
     "drain": Measure(drain, 5_000, "how fast drains work off a board, against plain SQL"),
     "file": Measure(file, 1_500, "how fast tasks are filed, one by one and in one call"),
     "pickup": Measure(pickup, 300, "how long a filed task waits for an idle drain"),

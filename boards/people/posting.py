@@ -1,6 +1,6 @@
 """One outgoing POST to an address that somebody configured, as the rules for outgoing webhooks want it (spec: 09, 3).
 
-https only, but for hosts that OUTBOUND_HOSTS names; the name is resolved once, every address that is not public is
+https only, but for hosts that WEBHOOK_ALLOW_HOSTS names (`name` or `name:port`); the name is resolved once, every address that is not public is
 refused, and the connection goes to the address that was checked. No redirect is followed. Signed as Standard Webhooks.
 """
 
@@ -20,6 +20,7 @@ from urllib.parse import SplitResult, urlsplit
 from django.conf import settings
 
 TIMEOUT_S: Final = 10.0
+_NAT64: Final = ipaddress.ip_network("64:ff9b::/96")
 
 
 class Refused(Exception):
@@ -69,8 +70,8 @@ def _checked(url: str) -> SplitResult:
         raise Refused("This is no address.") from None
     if not parts.hostname or parts.username or parts.password:
         raise Refused("An outlet is an address such as https://example.org/hook, without a name or password in it.")
-    if parts.scheme != "https" and not (parts.scheme == "http" and named in settings.OUTBOUND_HOSTS):
-        raise Refused(f"Only https is sent to; {named or url[:80]} is not listed in OUTBOUND_HOSTS.")
+    if parts.scheme != "https" and not (parts.scheme == "http" and _is_allowed(parts)):
+        raise Refused(f"Only https is sent to; {named or url[:80]} is not listed in WEBHOOK_ALLOW_HOSTS.")
     return parts
 
 
@@ -82,15 +83,26 @@ def _address(parts: SplitResult, port: int) -> str:
     except socket.gaierror as error:
         raise ConnectionError(f"{parts.hostname} cannot be found: {error}") from error
     addresses = [str(entry[4][0]) for entry in found]
-    if parts.netloc.lower() not in settings.OUTBOUND_HOSTS and not all(map(_is_public, addresses)):
+    if not _is_allowed(parts) and not all(map(_is_public, addresses)):
         raise Refused(f"{parts.hostname} leads to an address that is not public, so nothing is sent there.")
     return addresses[0]
 
 
+def _is_allowed(parts: SplitResult) -> bool:
+    names = {name.lower() for name in settings.WEBHOOK_ALLOW_HOSTS}
+    return not names.isdisjoint({parts.netloc.lower(), (parts.hostname or "").lower()})
+
+
 def _is_public(address: str) -> bool:
+    """Whether it is an address of the open internet, also where another one is written into it."""
     ip = ipaddress.ip_address(address.partition("%")[0])
-    mapped = getattr(ip, "ipv4_mapped", None) or ip
-    return mapped.is_global and not mapped.is_multicast
+    if isinstance(ip, ipaddress.IPv6Address):
+        inner = ip.ipv4_mapped or ip.sixtofour or (ip.teredo[1] if ip.teredo else None)
+        if ip in _NAT64:
+            inner = ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF)
+        if inner is not None:
+            return _is_public(str(inner))
+    return ip.is_global and not ip.is_multicast and not ip.is_reserved
 
 
 def _connection(parts: SplitResult, port: int, address: str) -> http.client.HTTPConnection:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db.models import BooleanField, ExpressionWrapper, Max, Q
+from django.db.models import BooleanField, Count, ExpressionWrapper, Q, Subquery, Window
 from django.db.models.functions import Left, Now
 
 from boards.models import Hold, Member, Task
@@ -45,23 +45,24 @@ class Lately:
 
 
 def lately(member: Member, limit: int = 4) -> Lately:
-    """Four queries, however much there is."""
+    """Two queries, however much there is."""
     answered = Hold.objects.filter(board__space_id=member.space_id, state=HoldState.ANSWERED)
     settling = ExpressionWrapper(Q(settles_at__isnull=False, settles_at__gt=Now()), output_field=BooleanField())
-    latest = (
+    mine = answered.filter(answered_by_id=member.user_id).order_by("-answered_at").values("answered_at")[:1]
+    latest = list(
         answered.defer("draft", "context", "schema")
-        .annotate(is_settling=settling)
+        .annotate(is_settling=settling, my_last=Subquery(mine))
         .order_by("-answered_at", "-pk")[:limit]
     )
-    mine = answered.filter(answered_by_id=member.user_id).aggregate(last=Max("answered_at"))["last"]
     working = Task.objects.filter(board__space_id=member.space_id, status=Status.IN_PROGRESS, kept_open_by="")
-    rows = (
-        working.annotate(goal_head=Left("goal", 300), note_head=Left("status_note", 120))
+    rows = list(
+        working.annotate(goal_head=Left("goal", 300), note_head=Left("status_note", 120), all=Window(Count("*")))
         .order_by("-updated_at")
-        .values_list("title", "goal_head", "assignee", "note_head", "board__slug", "public_id")[:limit]
+        .values_list("title", "goal_head", "assignee", "note_head", "board__slug", "public_id", "all")[:limit]
     )
-    shown = tuple(Working(label_of(title, goal), who, note, slug, key) for title, goal, who, note, slug, key in rows)
-    return Lately(tuple(_answered(hold, member) for hold in latest), shown, working.count(), mine)
+    shown = tuple(Working(label_of(title, goal), who, note, slug, key) for title, goal, who, note, slug, key, _ in rows)
+    my_last = getattr(latest[0], "my_last", None) if latest else None
+    return Lately(tuple(_answered(hold, member) for hold in latest), shown, rows[0][-1] if rows else 0, my_last)
 
 
 def _answered(hold: Hold, member: Member) -> Answered:

@@ -15,14 +15,13 @@ from typing import Final, Literal
 from django.db.models.functions import Now
 
 from boards.models import Board, FlowStep, Member, Process
-from boards.queries import clock, read_rows
+from boards.queries import clock
 from boards.queries import waiting_rows as source
-from boards.queries.read_words import read_task_row
 from boards.queries.silence import IfNobody, if_nobody
 from boards.queries.task_refs import SILENT_AFTER
+from boards.queries.waiting_light import Light, debt_light, hold_light, run_light, task_light
 from boards.queries.waiting_row import GROUPS, Row
 from boards.queries.waiting_rows import Counts
-from boards.queries.waiting_words import debt_row, hold_row, run_row, task_row
 
 __all__ = [
     "GROUPS",
@@ -41,7 +40,7 @@ __all__ = [
     "waiting",
 ]
 
-PAGE: Final = 50
+PAGE: Final = 30
 SOON: Final = timedelta(hours=24)
 _NEVER: Final = datetime.max.replace(tzinfo=UTC)
 
@@ -102,25 +101,26 @@ def waiting(
     `kind`: the value of a group in `GROUPS`; `board`: a board or its slug; `agent`: who asks or works; `flow`: a flow's
     key. Counts of each filter are of what it would show with the others as they are.
     """
-    everything = _all_rows(member)
-    found = [row for row in everything if _matches(row, search)]
-    chosen = [row for row in found if _is_whose(row, whose)]
+    everything = _lights(member)
+    found = [light for light in everything if _matches(light, search)]
+    chosen = [light for light in found if _is_whose(light, whose)]
     slug = board.slug if isinstance(board, Board) else board or ""
     wanted = {"group": kind, "board_slug": slug, "who": agent, "flow_key": flow}
     shown = sorted(_with(chosen, wanted), key=_order)
     soon = clock.now() + SOON
-    page = _named(shown[:limit], member)
+    page = _named([light.make() for light in shown[:limit]], member)
+    without_kind = list(_with(chosen, wanted, but="group"))
     return NeedsYou(
         rows=tuple(page),
         sections=tuple(_sections(page, shown, soon)),
         total=len(shown),
-        due_soon=sum(row.blocks and _is_soon(row, soon) for row in shown),
-        kinds=_kind_facets(_with(chosen, wanted, but="group")),
+        due_soon=sum(light.blocks and _is_soon(light, soon) for light in shown),
+        kinds=_kind_facets(without_kind),
         boards=_board_facets(_with(chosen, wanted, but="board_slug")),
         agents=_facets(_with(chosen, wanted, but="who"), "who"),
         flows=_facets(_with(chosen, wanted, but="flow_key"), "flow_key"),
-        whose={name: sum(_is_whose(row, name) for row in found) for name in ("mine", "role", "all")},
-        everything=sum(1 for _ in _with(chosen, wanted, but="group")),
+        whose={name: sum(_is_whose(light, name) for light in found) for name in ("mine", "role", "all")},
+        everything=len(without_kind),
         counts=_counts(everything, member),
     )
 
@@ -130,37 +130,36 @@ def matching(member: Member, filters: Mapping[str, str]) -> list[Row]:
     wanted = {"group": filters["kind"], "board_slug": filters["board"], "who": filters["agent"]}
     wanted["flow_key"] = filters["flow"]
     whose = filters["whose"] or "mine"
-    rows = [row for row in _all_rows(member) if _matches(row, filters["q"]) and _is_whose(row, whose)]
-    return sorted(_with(rows, wanted), key=_order)
+    found = [each for each in _lights(member) if _is_whose(each, whose) and _matches(each, filters["q"])]
+    return [light.make() for light in sorted(_with(found, wanted), key=_order)]
 
 
 def needs_counts(member: Member) -> Counts:
-    """How many things of the member's own block work, and how many want to be read; two queries."""
-    return source.count(member, source.people_of(member)) if source.may_act(member) else Counts()
+    """How many things of the member's own block work, and how many want to be read; one query."""
+    return source.count(member)
 
 
 def needs_count(member: Member) -> int:
-    """How many things of the member's own block work, by the same conditions as the list; two queries."""
+    """How many things of the member's own block work, by the same conditions as the list; one query."""
     return needs_counts(member).blocking
 
 
 def row_of(member: Member, key: str) -> Row | None:
     """One row by its key, wherever in the list it stands; None where it waits no more."""
-    found = next((row for row in _all_rows(member) if row.key == key), None)
+    candidates = (light.make() for light in _lights(member) if light.key in {"", key})
+    found = next((row for row in candidates if row.key == key), None)
     return _named([found], member)[0] if found else None
 
 
-def _all_rows(member: Member) -> list[Row]:
-    people = source.people_of(member)
-    rows = [hold_row(fact, member) for fact in source.hold_rows(member)]
-    rows += [task_row(fact, member) for fact in source.task_rows(member, people)]
-    rows += [run_row(fact, member) for fact in source.run_rows(member)]
-    rows += [debt_row(fact) for fact in source.debt_rows(member)]
-    rows += [read_task_row(fact) for fact in read_rows.read_tasks(member)]
-    return rows
+def _lights(member: Member) -> list[Light]:
+    lights = [hold_light(fact, member) for fact in source.hold_rows(member)]
+    lights += [task_light(fact, member) for fact in source.task_rows(member, to_read=True)]
+    lights += [run_light(fact, member) for fact in source.run_rows(member)]
+    lights += [debt_light(fact) for fact in source.debt_rows(member)]
+    return lights
 
 
-def _counts(rows: Iterable[Row], member: Member) -> Counts:
+def _counts(rows: Iterable[Light], member: Member) -> Counts:
     """As `needs_counts` reads them, of rows that are read already."""
     if not source.may_act(member):
         return Counts()
@@ -198,16 +197,16 @@ def _served() -> Callable[[Row], bool]:
     return serves
 
 
-def _order(row: Row) -> tuple[bool, datetime, int, datetime, str]:
-    return (not row.blocks, row.due_at or _NEVER, -row.priority, row.since, row.key)
+def _order(row: Light) -> tuple[bool, datetime, int, datetime, int]:
+    return (not row.blocks, row.due_at or _NEVER, -row.priority, row.since, row.number)
 
 
-def _is_soon(row: Row, soon: datetime) -> bool:
+def _is_soon(row: Row | Light, soon: datetime) -> bool:
     return row.due_at is not None and row.due_at <= soon
 
 
-def _sections(page: list[Row], shown: list[Row], soon: datetime) -> Iterable[Section]:
-    tests: list[tuple[str, Callable[[Row], bool]]] = [
+def _sections(page: list[Row], shown: list[Light], soon: datetime) -> Iterable[Section]:
+    tests: list[tuple[str, Callable[[Row | Light], bool]]] = [
         ("soon", lambda row: row.blocks and _is_soon(row, soon)),
         ("later", lambda row: row.blocks and row.due_at is not None and not _is_soon(row, soon)),
         ("none", lambda row: row.blocks and row.due_at is None),
@@ -218,31 +217,36 @@ def _sections(page: list[Row], shown: list[Row], soon: datetime) -> Iterable[Sec
             yield Section(title, rows, sum(map(test, shown)))
 
 
-def _matches(row: Row, search: str) -> bool:
+def _matches(row: Light, search: str) -> bool:
     words = search.casefold().split()
-    return all(word in row.searched for word in words) if words else True
+    return not words or _has_words(row.make(), words)
 
 
-def _is_whose(row: Row, whose: str) -> bool:
+def _has_words(row: Row, words: list[str]) -> bool:
+    searched = row.searched
+    return all(word in searched for word in words)
+
+
+def _is_whose(row: Light, whose: str) -> bool:
     return row.mine if whose == "mine" else row.for_role if whose == "role" else True
 
 
-def _with(rows: Iterable[Row], wanted: Mapping[str, str], but: str = "") -> Iterator[Row]:
+def _with(rows: Iterable[Light], wanted: Mapping[str, str], but: str = "") -> Iterator[Light]:
     """The rows whose columns are as wanted; `but` is the one that may be anything."""
     asked = [(name, value) for name, value in wanted.items() if value and name != but]
     return (row for row in rows if all(getattr(row, name) == value for name, value in asked))
 
 
-def _facets(rows: Iterable[Row], column: str) -> tuple[Facet, ...]:
+def _facets(rows: Iterable[Light], column: str) -> tuple[Facet, ...]:
     counts = Counter(getattr(row, column) for row in rows)
     return tuple(Facet(value, value, counts[value]) for value in sorted(counts) if value)
 
 
-def _kind_facets(rows: Iterable[Row]) -> tuple[Facet, ...]:
+def _kind_facets(rows: Iterable[Light]) -> tuple[Facet, ...]:
     counts = Counter(row.group for row in rows)
     return tuple(Facet(g.value, str(g.label), counts[g.value], g.icon) for g in GROUPS if counts[g.value])
 
 
-def _board_facets(rows: Iterable[Row]) -> tuple[Facet, ...]:
+def _board_facets(rows: Iterable[Light]) -> tuple[Facet, ...]:
     counts = Counter((row.board_name, row.board_slug) for row in rows if row.board_slug)
     return tuple(Facet(slug, name, counts[name, slug]) for name, slug in sorted(counts))

@@ -5,20 +5,18 @@ Reads only. A member who has seen one is not shown it again, except for a silent
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from typing import Any, Final
 
-from django.db.models import CharField, Exists, F, OuterRef, Q, QuerySet, Value
-from django.db.models.functions import Cast, Concat, Left, Now
+from django.db.models import CharField, Exists, OuterRef, Q, QuerySet, Value
+from django.db.models.functions import Cast, Concat, Now
 
 from boards.models import Debt, Member, Role, Seen, Session, Task, TranscriptItem
-from boards.queries.waiting_sources import flag, own_partition, when
+from boards.queries.waiting_sources import own_partition, when
 from boards.states import Status
 
 SILENT_FOR: Final = timedelta(minutes=5)
 SHOWN_FOR: Final = timedelta(days=7)  # what nobody has looked at for so long is in the log
-_SHORT: Final = 300
 
 
 def arms(member: Member) -> list[QuerySet[Any]]:
@@ -56,21 +54,6 @@ def unheard_notices(member: Member) -> QuerySet[Debt]:
     """Notices that could not be delivered; operators only, who retry or drop them."""
     lost = Debt.objects.filter(kind="notice", state=Debt.State.UNDELIVERABLE, task__board__space_id=member.space_id)
     return lost.order_by() if member.role == Role.OPERATOR else Debt.objects.none()
-
-
-def read_tasks(member: Member) -> Iterator[Mapping[str, Any]]:
-    """Withdrawn and silent tasks; `arm` says which. One query."""
-    shaped = [
-        rows.order_by()
-        .annotate(mine=flag(mine), arm=Value(name), short_goal=Left("goal", _SHORT), run_name=F("visit__run__name"))
-        .values(
-            "arm", "mine", "pk", "partition", "revision", "public_id", "title", "short_goal", "assignee", "priority",
-            "attempts", "error", "updated_at", "completed_at", "board_id", "board__slug", "board__name", "run_name",
-            "visit__run__number", "visit__run__flow__key", "visit__run__version_id", "visit__step_key",
-        )
-        for name, (rows, mine) in task_arms(member).items()
-    ]  # fmt: skip
-    yield from shaped[0].union(*shaped[1:], all=True)
 
 
 def _seen(member: Member, prefix: str, field: str) -> Exists:

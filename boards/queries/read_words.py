@@ -36,9 +36,9 @@ def read_task_row(it: Mapping[str, Any]) -> Row:
         subject=it["run_name"] or "",
         priority=it["priority"],
         task_id=it["public_id"],
-        flow_key=it["visit__run__flow__key"] or "",
-        run_number=it["visit__run__number"] or 0,
-        version_id=it["visit__run__version_id"] or 0,
+        flow_key=it["flow_key"] or "",
+        run_number=it["run_number"] or 0,
+        version_id=it["run_version"] or 0,
         step_key=it["visit__step_key"] or "",
         acts=acts if it["mine"] else (RowAct("", "", "open"),),
     )

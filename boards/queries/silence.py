@@ -61,6 +61,11 @@ def asked(hold: Hold) -> Asked:
     )
 
 
+def due_of(due_at: datetime | None, visit_due_at: datetime | None) -> datetime | None:
+    """When something happens by itself: the earlier of the hold's due time and that of its visit."""
+    return min((at for at in (due_at, visit_due_at) if at is not None), default=None)
+
+
 def silence(it: Asked) -> IfNobody:
     """The earlier of the hold's own due time and that of the visit decides what is said."""
     if it.visit_due_at and (it.due_at is None or it.visit_due_at <= it.due_at):

@@ -17,13 +17,14 @@ from django.db.models.functions import Coalesce, Left, Now
 from boards import policy
 from boards.models import Debt, FlowRun, Hold, Member, Role, RosterEntry, Session, Task
 from boards.queries import read_rows
-from boards.queries.waiting_sources import NOBODY, flag, own_partition, when
+from boards.queries.waiting_sources import flag, own_partition, when
 from boards.states import LIVE, HoldKind, HoldState, Phase, RunStatus, Status
 
 # A lease that has just run out is the drain's business; after this it is a person's.
 LOST_AFTER: Final = timedelta(seconds=5)
 STOP_IS_LATE_AFTER: Final = timedelta(seconds=30)
 
+ALL: Final = Q()
 _SHORT: Final = 300
 
 # What a collapsed row does not show: a context, a draft, and of a confirm the words under its title.
@@ -31,29 +32,10 @@ _UNSEEN: Final = ~Q(title="") & ~Q(prompt="") & ~Q(prompt=F("title")) | Q(prompt
 _READ_FIRST: Final = ~Q(context="") | Q(draft__isnull=False) | Q(kind=HoldKind.CONFIRM) & _UNSEEN
 
 
-@dataclass(frozen=True, slots=True)
-class People:
-    """The roster entries that are persons: (board id, name, user id), and whom the rows are read for."""
-
-    member: Member
-    entries: tuple[tuple[int, str, int], ...]
-
-    def named(self, field: str, user_id: int | None = None) -> Q:
-        """Tasks whose `field` names a person of their board; of one user where given."""
-        by_board: dict[int, list[str]] = {}
-        for board_id, name, user in self.entries:
-            if user_id is None or user == user_id:
-                by_board.setdefault(board_id, []).append(name)
-        found = NOBODY
-        for board_id, names in by_board.items():
-            found = found | Q(board_id=board_id, **{f"{field}__in": names})
-        return found
-
-
-def people_of(member: Member) -> People:
-    """One query: every person on a roster of the member's space."""
-    rows = RosterEntry.objects.filter(board__space_id=member.space_id, kind=RosterEntry.Kind.PERSON)
-    return People(member, tuple((b, n, u) for b, n, u in rows.values_list("board_id", "name", "user_id") if u))
+def named(field: str, user_id: int | None = None) -> Q:
+    """Tasks whose `field` names a person of their board's roster; of one user where given."""
+    person = RosterEntry.objects.filter(board=OuterRef("board"), name=OuterRef(field), kind=RosterEntry.Kind.PERSON)
+    return Q(Exists(person.filter(user=user_id) if user_id is not None else person.filter(user__isnull=False)))
 
 
 def may_act(member: Member) -> bool:
@@ -68,13 +50,13 @@ class Counts:
     to_read: int = 0
 
 
-def count(member: Member, people: People) -> Counts:
+def count(member: Member) -> Counts:
     """How much waits on the member; one query."""
     if not may_act(member):
         return Counts()
     blocking = [
         _open_holds(member).filter(_hold_mine(member)),
-        *(source.filter(mine) for source, mine in _task_arms(people).values()),
+        *(source.filter(mine) for source, mine in _task_arms(member).values()),
         _runs(member).filter(_run_mine(member)),
         _debts(member),
     ]
@@ -90,11 +72,12 @@ def _counted(arm: QuerySet[Any], *, blocks: bool) -> QuerySet[Any]:
     )
 
 
-def hold_rows(member: Member) -> Iterator[Mapping[str, Any]]:
+def hold_rows(member: Member, only: Q = ALL) -> Iterator[Mapping[str, Any]]:
     """Open holds of every kind, whoever they are for; `visit_due_at` where the hold's task is an open visit's turn."""
     turn = Q(task__visit__task_id=F("task_id"), task__visit__left_at=None)
     yield from (
         _open_holds(member)
+        .filter(only)
         .annotate(
             mine=flag(_hold_mine(member)),
             asks=Left("prompt", _SHORT),
@@ -118,26 +101,31 @@ def hold_rows(member: Member) -> Iterator[Mapping[str, Any]]:
     )  # fmt: skip
 
 
-def task_rows(member: Member, people: People) -> Iterator[Mapping[str, Any]]:
-    """Tasks to check, to work, Stuck, or without their worker; `arm` says which. One query."""
+def task_rows(member: Member, only: Q = ALL, *, to_read: bool = False) -> Iterator[Mapping[str, Any]]:
+    """Tasks to check, to work, Stuck, or without their worker; with `to_read` those that block nothing too. `arm` says which. One query."""
+    arms = _task_arms(member) | (read_rows.task_arms(member) if to_read else {})
     shaped = [
-        source.order_by()
+        source.filter(only)
+        .order_by()
         .annotate(mine=flag(mine & when(may_act(member))), arm=Value(name), short_goal=Left("goal", _SHORT))
-        .annotate(why=Left("error", 1_000))
+        .annotate(why=Left("error", 1_000), run_name=F("visit__run__name"), run_number=F("visit__run__number"))
+        .annotate(flow_key=F("visit__run__flow__key"), run_version=F("visit__run__version_id"))
         .values(
             "arm", "pk", "mine", "partition", "revision", "public_id", "title", "short_goal", "assignee", "checker",
             "filed_by", "status", "why", "attempts", "failures", "max_attempts", "priority", "due_at", "created_at",
             "updated_at", "started_at", "completed_at", "lease_until", "board_id", "board__slug", "board__name",
+            "run_name", "run_number", "run_version", "flow_key", "visit__step_key",
         )
-        for name, (source, mine) in _task_arms(people).items()
+        for name, (source, mine) in arms.items()
     ]  # fmt: skip
     yield from shaped[0].union(*shaped[1:], all=True)
 
 
-def run_rows(member: Member) -> Iterator[Mapping[str, Any]]:
+def run_rows(member: Member, only: Q = ALL) -> Iterator[Mapping[str, Any]]:
     """Flow runs that failed, and those whose turn is over with nobody and nothing to move them on."""
     yield from (
         _runs(member)
+        .filter(only)
         .annotate(mine=flag(_run_mine(member) & when(may_act(member))), why=Left("error", 1_000))
         .values(
             "pk", "revision", "mine", "name", "number", "status", "why", "version_id", "priority", "created_at",
@@ -149,12 +137,13 @@ def run_rows(member: Member) -> Iterator[Mapping[str, Any]]:
     )  # fmt: skip
 
 
-def debt_rows(member: Member) -> Iterator[Mapping[str, Any]]:
+def debt_rows(member: Member, only: Q = ALL) -> Iterator[Mapping[str, Any]]:
     """Debts that failed for good, and stops that have not succeeded yet; operators only."""
     if member.role != Role.OPERATOR:
         return
     yield from (
         (_debts(member) | read_rows.unheard_notices(member))
+        .filter(only)
         .annotate(why=Left("last_error", 1_000), goal=Left("task__goal", _SHORT))
         .values(
             "pk", "kind", "state", "tries", "why", "created_at", "goal", "task__public_id", "task__title",
@@ -174,19 +163,19 @@ def _hold_mine(member: Member) -> Q:
     return (Q(assignee_id=member.user_id) | for_all) & when(may_act(member))
 
 
-def _task_arms(people: People) -> dict[str, tuple[QuerySet[Task], Q]]:
+def _task_arms(member: Member) -> dict[str, tuple[QuerySet[Task], Q]]:
     """Name -> (what is there to see in the space, the condition under which it is this member's)."""
-    member, me = people.member, people.member.user_id
+    me = member.user_id
     tasks = Task.objects.filter(own_partition(member, "partition"), board__space_id=member.space_id)
     operator_or_filer = when(member.role == Role.OPERATOR) | Q(filer__user_id=me, filer__kind=Session.Kind.MEMBER)
     startable = Q(status=Status.PENDING, unmet_deps=0, open_holds=0) & (Q(not_before=None) | Q(not_before__lte=Now()))
     in_hand = Q(status=Status.IN_PROGRESS, lease_until=None, kept_open_by="", open_holds=0)
     return {
         "check": (
-            tasks.filter(Q(checker="person") | people.named("checker"), status=Status.NEEDS_CHECK),
-            (Q(checker="person") | people.named("checker", me)) & ~people.named("assignee", me),
+            tasks.filter(Q(checker="person") | named("checker"), status=Status.NEEDS_CHECK),
+            (Q(checker="person") | named("checker", me)) & ~named("assignee", me),
         ),
-        "assigned": (tasks.filter(people.named("assignee"), startable | in_hand), people.named("assignee", me)),
+        "assigned": (tasks.filter(named("assignee"), startable | in_hand), named("assignee", me)),
         "stuck": (tasks.filter(status=Status.ERRORED, visit=None), operator_or_filer),
         "lost": (
             tasks.filter(status=Status.IN_PROGRESS, lease_until__lt=Now() - LOST_AFTER, open_holds=0),

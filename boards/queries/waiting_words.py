@@ -20,7 +20,7 @@ from boards.queries.silence import Asked, IfNobody, option_label, silence
 from boards.queries.waiting_row import NOTHING_DUE, Row, RowAct
 from boards.states import HoldKind, Phase, RunStatus, Status
 
-_GROUP_OF: Final[Mapping[str, str]] = {
+GROUP_OF: Final[Mapping[str, str]] = {
     HoldKind.QUESTION: "question",
     HoldKind.CONFIRM: "question",
     HoldKind.APPROVAL: "approval",
@@ -38,7 +38,7 @@ def hold_row(it: Mapping[str, Any], member: Member) -> Row:
     return Row(
         key=f"hold-{it['pk']}",
         rev=it["revision"],
-        group=_GROUP_OF[it["kind"]],
+        group=GROUP_OF[it["kind"]],
         title=it["title"] or it["asks"],
         words=_hold_words(it, whose),
         who=it["asker"],

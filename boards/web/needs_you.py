@@ -12,7 +12,7 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
-from boards.queries import asks, catchup
+from boards.queries import asks
 from boards.queries.lately import lately
 from boards.queries.needs_you import PAGE, NeedsYou, Whose, row_of, waiting
 from boards.web.members import MemberRequest, member_page
@@ -54,7 +54,6 @@ def needs_row(request: MemberRequest, key: str) -> HttpResponse:
 
 
 def _context(request: MemberRequest) -> dict[str, Any]:
-    cursor = catchup.cursor()
     filters = filters_of(request.GET)
     limit = min(int(filters["limit"]), _MOST) if filters["limit"] else PAGE
     found = waiting(
@@ -76,7 +75,7 @@ def _context(request: MemberRequest) -> dict[str, Any]:
         "query": query_of(filters),
         "next": reverse("web:needs_you") + query_of(filters),
         "section": "needs",
-        "cursor": cursor,
+        "cursor": request.cursor,
         "needs_count": found.counts.blocking,
         "needs_to_read": found.counts.to_read,
         "settle_choices": range(11),

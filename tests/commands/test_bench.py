@@ -22,6 +22,8 @@ KEYS = {
     "history": {"rows", "empty_per_s", "full_per_s", "ratio"},
     "deps": {"chain_per_s", "fan_per_s", "graph_per_s"},
     "sweep": {"per_s", "doubled"},
+    "board": {"ms_p50", "ms_p99", "queries", "bytes", "first_byte_ms_p50"},
+    "needs-you": {"ms_p50", "ms_p99", "queries", "bytes"},
 }
 
 
@@ -64,7 +66,17 @@ def test_the_command_offers_what_is_measured_here() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "n"), [("file", 6), ("sweep", 6), ("drain", 20), ("deps", 20), ("pickup", 3), ("history", 60)]
+    ("name", "n"),
+    [
+        ("board", 40),
+        ("needs-you", 40),
+        ("file", 6),
+        ("sweep", 6),
+        ("drain", 20),
+        ("deps", 20),
+        ("pickup", 3),
+        ("history", 60),
+    ],
 )
 def test_a_measurement_answers_the_keys_of_the_specification(places_made: list[str], name: str, n: int) -> None:
     drains = 2 if name == "drain" else 1

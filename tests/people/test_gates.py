@@ -59,7 +59,7 @@ class _Takes(BaseHTTPRequestHandler):
 @pytest.fixture
 def receiver(settings: Any) -> Iterator[Receiver]:
     server = Receiver()
-    settings.OUTBOUND_HOSTS = [server.host]
+    settings.WEBHOOK_ALLOW_HOSTS = [server.host]
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     yield server
@@ -160,6 +160,8 @@ def test_two_payers_at_once_send_once(outlet, receiver, settled) -> None:
         "https://[::1]/x",
         "https://[::ffff:127.0.0.1]/x",
         "https://[fd00::1]/x",
+        "https://[64:ff9b::a00:7]/x",
+        "https://[2002:a00:7::1]/x",
         "https://0.0.0.0/x",
         "https://user:secret@example.org/x",
         "ftp://example.org/x",

@@ -85,7 +85,8 @@ def picked(client) -> list[str]:
 
 def test_words_that_are_needed_are_asked_for_and_nothing_is_done(who, olga):
     [task] = stuck(who, 1)
-    response = olga.post(BULK, {"all": "1", "pile": picked(olga)[0], "act": "skip", "words": " "})
+    form = pile_of(said(olga.post(BULK, {"row": picked(olga)})), "Stuck")
+    response = olga.post(BULK, form | {"act": "skip", "words": " "})
     assert response.status_code == 422
     assert "Say it in words first" in said(response)
     task.refresh_from_db()

@@ -162,6 +162,6 @@ def test_a_long_list_comes_by_the_page(who):
     for _ in range(55):
         people.task(who, status="errored")
     html = get(who.anna)
-    assert html.count('<li class="row"') == 50
-    assert "Show 5 more" in html
+    assert html.count('<li class="row"') == 30
+    assert "Show 25 more" in html
     assert get(who.anna, f"{PAGE}?limit=100").count('<li class="row"') == 55

@@ -198,5 +198,5 @@ def test_the_list_costs_the_same_with_one_row_and_with_two_hundred(who):
     assert cost() == one <= 10
     with CaptureQueriesContext(connection) as caught:
         count = needs_count(who.olga)
-    assert len(caught) == 2
+    assert len(caught) == 1
     assert count == waiting(who.olga).total
