@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final
 
-from django.db.models import BooleanField, Case, Exists, F, OuterRef, Q, QuerySet, TextField, Value, When
-from django.db.models.functions import Cast, Coalesce, Left, Now
+from django.db.models import BooleanField, Case, Exists, F, OuterRef, Q, QuerySet, Value, When
+from django.db.models.functions import Coalesce, Left, Now
 
 from boards import policy
-from boards.models import Board, Debt, FlowRun, Hold, Member, Role, RosterEntry, Session, Task
+from boards.models import Debt, FlowRun, Hold, Member, Role, RosterEntry, Session, Task
+from boards.queries.partitions import own_rows
 from boards.states import LIVE, HoldKind, HoldState, Phase, RunStatus, Status
 
 # A lease that has just run out is the drain's business; after this it is a person's.
@@ -148,7 +149,7 @@ def debt_rows(member: Member) -> Iterator[Mapping[str, Any]]:
 
 
 def _open_holds(member: Member) -> QuerySet[Hold]:
-    own = Q(task=None) | _own_partition(member, "task__partition")
+    own = Q(task=None) | own_rows(member, "task__partition")
     return Hold.objects.filter(own, state=HoldState.OPEN, board__space_id=member.space_id).order_by()
 
 
@@ -160,7 +161,7 @@ def _hold_mine(member: Member) -> Q:
 def _task_arms(people: People) -> dict[str, tuple[QuerySet[Task], Q]]:
     """Name -> (what is there to see in the space, the condition under which it is this member's)."""
     member, me = people.member, people.member.user_id
-    tasks = Task.objects.filter(_own_partition(member, "partition"), board__space_id=member.space_id)
+    tasks = Task.objects.filter(own_rows(member, "partition"), board__space_id=member.space_id)
     operator_or_filer = _if(member.role == Role.OPERATOR) | Q(filer__user_id=me, filer__kind=Session.Kind.MEMBER)
     startable = Q(status=Status.PENDING, unmet_deps=0, open_holds=0) & (Q(not_before=None) | Q(not_before__lte=Now()))
     in_hand = Q(status=Status.IN_PROGRESS, lease_until=None, kept_open_by="", open_holds=0)
@@ -176,16 +177,6 @@ def _task_arms(people: People) -> dict[str, tuple[QuerySet[Task], Q]]:
             operator_or_filer,
         ),
     }
-
-
-def _own_partition(member: Member, field: str) -> Q:
-    """On a partitioned board only rows of a partition of one's own exist for a member (spec: 01 section 2)."""
-    own = Session.objects.filter(user_id=member.user_id).annotate(text_id=Cast("pk", TextField())).values("text_id")
-    return (
-        Q(board__partition_by=Board.PartitionBy.NONE)
-        | Q(board__partition_by=Board.PartitionBy.USER, **{field: str(member.user_id)})
-        | Q(board__partition_by=Board.PartitionBy.SESSION, **{f"{field}__in": own})
-    )
 
 
 def _runs(member: Member) -> QuerySet[FlowRun]:

@@ -25,6 +25,7 @@ from boards.queries.task_refs import open_refs
 from boards.tasks.edits import TASK_FIELD_RULES, locked_fields
 from boards.tasks.types import Filing
 from boards.web.answers import with_toast
+from boards.web.board import is_elsewhere
 from boards.web.members import MemberRequest, member_page
 from boards.web.task_fields import TEXTS, Texts, read_fields, read_question, texts_of
 
@@ -43,7 +44,7 @@ _FIELD_OF: Final = {
 def new_task(request: MemberRequest, slug: str) -> HttpResponse:
     """File a task with all its fields. A refusal answers 422 with the text kept and a sentence at the field."""
     board = find_board(request.member, slug)
-    if board is None:
+    if board is None or is_elsewhere(request, board):
         raise Http404
     given = request.POST if request.method == "POST" else request.GET
     texts, twin = Texts.of(given), ""
