@@ -38,8 +38,7 @@ def answer_hold(
     Raises NotFound (not there, or not theirs to see), Forbidden, InvalidInput, DraftChanged, AlreadyAnswered (with who,
     what and when in words).
     """
-    seen = _visible(chain, hold_id)
-    policy.require(chain, "holds.answer", chain.space_id)
+    seen = _visible(chain, hold_id, "holds.answer")
     if chain.session_id is not None and chain.session_id == seen.asker_session_id and chain.acting.kind != "person":
         raise errors.Forbidden("Whoever asked cannot answer.")
     key = cleaning.checked_text(idempotency_key, "idempotency_key", cleaning.MAX_KEY)
@@ -97,8 +96,7 @@ def dismiss_hold(chain: Chain, hold_id: int, reason: str = "") -> Hold:
 
     Past its due time it expires instead, as if the sweeper had come first, and AlreadyAnswered says so.
     """
-    policy.require(chain, "holds.dismiss", chain.space_id)
-    _visible(chain, hold_id)
+    _visible(chain, hold_id, "holds.dismiss")
     words = cleaning.checked_text(reason, "reason", cleaning.MAX_REASON)
     hold, expired = _dismiss(chain, hold_id, words or "Dismissed.")
     if expired:
@@ -221,16 +219,18 @@ def closed_words(hold: Hold) -> str:
     return f"{who} answered “{label}” at {when}."
 
 
-def _visible(chain: Chain, hold_id: int) -> Hold:
+def _visible(chain: Chain, hold_id: int, action: str) -> Hold:
+    """The hold, for those who may do this to it; to everybody else it is as one that is not there (04, 2.3)."""
     found = Hold.objects.select_related("board", "task__board")
     hold = found.filter(pk=hold_id, board__space=chain.space_id).first()
-    if hold is None or not may_answer(chain, hold) or not _in_own_partition(chain, hold):
+    if hold is None or not policy.allowed(chain, action) or not _is_theirs(chain, hold):
         raise errors.NotFound("There is no such question here.")
     return hold
 
 
-def _in_own_partition(chain: Chain, hold: Hold) -> bool:
-    return hold.task is None or partitions.reaches(chain, hold.task)
+def _is_theirs(chain: Chain, hold: Hold) -> bool:
+    """Asked of them, and of no partition that is another's."""
+    return may_answer(chain, hold) and (hold.task is None or partitions.reaches(chain, hold.task))
 
 
 def may_answer(chain: Chain, hold: Hold) -> bool:

@@ -17,6 +17,7 @@ from django.db.models.fields.json import KT
 from django.db.models.functions import Now
 from django.utils.translation import gettext as _
 
+from boards import policy
 from boards.models import (
     Attempt,
     Board,
@@ -119,6 +120,13 @@ class TaskPage:
         """What stands among the acts beside the page: allowed, and not asked for at its head."""
         stuck = {"retry", "skip"} if self.task.status == Status.ERRORED and self.act["retry"].allowed else set()
         return [act for act in self.acts if act.allowed and act.verb not in _AT_THE_HEAD | stuck]
+
+    @property
+    def may_file(self) -> bool:
+        """Whether the member files tasks here; in a partition that is only looked at nobody does."""
+        looked_at = partitions.split(self.board.slug)[1]
+        own = not looked_at or partitions.is_own(self.member, self.board, looked_at)
+        return own and self.member.role in policy.ROLE_ACTIONS["tasks.file"]
 
     @property
     def closed_acts(self) -> list[Act]:

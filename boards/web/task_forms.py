@@ -27,7 +27,7 @@ from boards.tasks.types import Filing
 from boards.web.answers import with_toast
 from boards.web.board import is_elsewhere
 from boards.web.members import MemberRequest, member_page
-from boards.web.task_fields import TEXTS, Texts, read_fields, read_question, texts_of
+from boards.web.task_fields import TEXTS, Texts, read_fields, read_question, texts_again, texts_of
 
 # The field that a refusal is about, where the engine names none.
 _FIELD_OF: Final = {
@@ -47,7 +47,7 @@ def new_task(request: MemberRequest, slug: str) -> HttpResponse:
     if board is None or is_elsewhere(request, board):
         raise Http404
     given = request.POST if request.method == "POST" else request.GET
-    texts, twin = Texts.of(given), ""
+    texts, twin = _texts_like(request, slug) or Texts.of(given), ""
     errors: dict[str, str] = {}
     if request.method == "POST":
         values, errors = read_fields(texts)
@@ -62,6 +62,7 @@ def new_task(request: MemberRequest, slug: str) -> HttpResponse:
             twin = str(refusal.facts.get("task_id", "")) if isinstance(refusal, AlreadyOpen) else ""
     context = _context(board, texts, errors, tasks.partition_of(request.chain, board)) | {
         "given": given,
+        "like": request.GET.get("like", ""),
         "twin": twin,
         "form_key": given.get("form_key") or uuid.uuid4().hex,
     }
@@ -117,6 +118,16 @@ def dependency_options(request: MemberRequest, slug: str) -> HttpResponse:
         "task/_dep_options.html",
         {"open_tasks": open_refs(board, typed.replace("\x00", "")[:200], tasks.partition_of(request.chain, board))},
     )
+
+
+def _texts_like(request: MemberRequest, slug: str) -> Texts | None:
+    """What stands in the form that is opened to file an ended task again with changes (`like` names it)."""
+    if request.method == "POST" or not request.GET.get("like"):
+        return None
+    task = find_task(request.member, slug, request.GET["like"])
+    if task is None:
+        raise Http404
+    return texts_again(task)
 
 
 def _file(request: MemberRequest, board: Board, filing: Filing) -> Task:
