@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.db import models
+from django.db.models.deletion import Collector
 
 from boards.models.boards import Board
 from boards.models.fields import stamp, text
 from boards.models.sessions import Session
+from boards.models.spaces import Role
 from boards.models.tasks import Task
 from boards.states import HoldKind, HoldState
+
+
+def to_operators(collector: Collector, field: Any, holds: models.QuerySet[Hold], using: str) -> None:
+    """Where the one who was asked is deleted, operators are asked: never everybody, to whom it was closed."""
+    role = field.model._meta.get_field("assignee_role")
+    collector.add_field_update(role, Role.OPERATOR, holds)  # first: the second takes the rows out of this query
+    collector.add_field_update(field, None, holds)
 
 
 class Hold(models.Model):
@@ -47,7 +58,7 @@ class Hold(models.Model):
     asked_at = stamp()
     due_at = models.DateTimeField(null=True, blank=True)
     default = models.CharField(max_length=100, blank=True, default="")
-    assignee = models.ForeignKey("boards.User", models.SET_NULL, null=True, blank=True, related_name="assigned_holds")
+    assignee = models.ForeignKey("boards.User", to_operators, null=True, blank=True, related_name="assigned_holds")
     assignee_role = models.CharField(max_length=10, blank=True, default="")
     # {"role", "threshold"}: several persons decide (spec: 05 section 2.11); null: the first answer does.
     quorum = models.JSONField(null=True, blank=True)

@@ -10,7 +10,7 @@ from typing import Any
 from django.db.models import F
 from django.db.models.functions import Now
 
-from boards import errors, policy
+from boards import errors
 from boards.actors import Chain
 from boards.locks import engine_transaction
 from boards.models import Hold
@@ -35,8 +35,7 @@ def answer_hold(
     What follows from it lies ahead by as long as the member lets answers settle. Raises NotFound (not there, or not
     theirs to see), Forbidden, InvalidInput, DraftChanged, AlreadyAnswered (with who, what and when in words).
     """
-    seen = closing.visible(chain, hold_id)
-    policy.require(chain, "holds.answer", chain.space_id)
+    seen = closing.visible(chain, hold_id, "holds.answer")
     closing.refuse_the_asker(chain, seen)
     key = cleaning.checked_text(idempotency_key, "idempotency_key", cleaning.MAX_KEY)
     answer = decisions.checked_answer(seen, choice, text, values or {})
@@ -88,8 +87,7 @@ def dismiss_hold(chain: Chain, hold_id: int, reason: str = "") -> Hold:
 
     Past its due time it expires instead, as if the sweeper had come first, and AlreadyAnswered says so.
     """
-    policy.require(chain, "holds.dismiss", chain.space_id)
-    closing.refuse_the_asker(chain, closing.visible(chain, hold_id))
+    closing.refuse_the_asker(chain, closing.visible(chain, hold_id, "holds.dismiss"))
     words = cleaning.checked_text(reason, "reason", cleaning.MAX_REASON)
     hold, expired = _dismiss(chain, hold_id, words or "Dismissed.")
     if expired:

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.db.models import F
 
-from boards import errors, policy
+from boards import errors
 from boards.actors import Chain
 from boards.event_log import Entry, record
 from boards.locks import engine_transaction
@@ -37,9 +37,8 @@ def assign_hold(chain: Chain, hold_id: int, to: str) -> Hold:
     By somebody who may decide it, or by an operator; never by whoever asked. Raises NotFound, Forbidden, InvalidInput,
     AlreadyAnswered.
     """
-    policy.require(chain, "holds.assign", chain.space_id)
     operates = chain.acting.kind == "person" and chain.acting.role == Role.OPERATOR
-    seen = closing.visible(chain, hold_id, whoever_decides=operates)
+    seen = closing.visible(chain, hold_id, "holds.assign", whoever_decides=operates)
     closing.refuse_the_asker(chain, seen)
     return _assign(chain, hold_id, to)
 

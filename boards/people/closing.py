@@ -11,7 +11,7 @@ from typing import Any
 from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 
-from boards import errors
+from boards import errors, policy
 from boards.actors import Chain, service
 from boards.debts import owing
 from boards.event_log import Entry, record
@@ -25,11 +25,20 @@ from boards.tasks import aftermath, cleaning, partitions, rows
 Subject = Task | FlowRun
 
 
-def visible(chain: Chain, hold_id: int, *, whoever_decides: bool = False) -> Hold:
-    """The hold, where this caller may decide it (or whoever is to); NotFound, as for what does not exist."""
+def visible(chain: Chain, hold_id: int, action: str, *, whoever_decides: bool = False) -> Hold:
+    """The hold, for those who may do this to it; to everybody else it is as one that is not there (spec: 04, 2.3).
+
+    `whoever_decides`: also where somebody else is to decide it.
+    """
     found = Hold.objects.select_related("board", "task__board")
     hold = found.filter(pk=hold_id, board__space=chain.space_id).first()
-    if hold is None or not (whoever_decides or may_answer(chain, hold)) or not _in_own_partition(chain, hold):
+    allowed = policy.allowed(chain, action)
+    if (
+        hold is None
+        or not allowed
+        or not (whoever_decides or may_answer(chain, hold))
+        or not _in_own_partition(chain, hold)
+    ):
         raise errors.NotFound("There is no such question here.")
     return hold
 

@@ -49,8 +49,7 @@ def undo_hold(chain: Chain, hold_id: int) -> Hold:
 
     Raises NotFound, Forbidden (somebody else's answer), AlreadyAnswered where it has settled.
     """
-    policy.require(chain, "holds.answer", chain.space_id)
-    closing.visible(chain, hold_id)
+    closing.visible(chain, hold_id, "holds.answer")
     return _undo(chain, hold_id)
 
 

@@ -31,9 +31,13 @@ from boards.queries.lanes import (
     matching_keys,
     next_keys,
 )
+from boards.queries.partitions import address_of
 from boards.states import Status
 
 __all__ = ["BoardFacts", "BoardPage", "CardsUpdate", "board_facts", "board_page", "cards", "lane_counts", "lane_page"]
+
+
+NO_PARTITION = Q(partition="")
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,9 +124,9 @@ class CardsUpdate:
     gone: list[int] = field(default_factory=list)
 
 
-def board_facts(space: Space | int, slug: str) -> BoardFacts:
-    """One query. Raises BoardNotFound, also for a board of another space."""
-    board = _annotated(Board.objects.filter(space=space, slug=slug)).first()
+def board_facts(space: Space | int, slug: str, seen: Q = NO_PARTITION) -> BoardFacts:
+    """One query. `seen`: which rows there are for the reader. Raises BoardNotFound, also for another space's."""
+    board = _annotated(Board.objects.filter(space=space, slug=slug), seen).first()
     if board is None:
         raise BoardNotFound
     return _facts(board)
@@ -152,12 +156,14 @@ def cards(board: Board | int, keys: Iterable[int], filters: BoardFilter | None =
     row = _annotated(Board.objects.filter(pk=pk)).first()
     if row is None:
         return CardsUpdate([], wanted)
+    if filters is not None and filters.chosen:  # the cards' links stay in the partition
+        row.slug = address_of(row.slug, filters.partition)
     facts = _facts(row)
     matching = matching_keys(row, BoardFilter() if filters is None else filters, wanted)
     return CardsUpdate(read_cards(row, facts.roster, matching), sorted(set(wanted) - set(matching)))
 
 
-def _annotated(boards: Any) -> Any:
+def _annotated(boards: Any, seen: Q = NO_PARTITION) -> Any:
     outer = OuterRef("pk")
     entry = JSONObject(
         name="name", kind="kind", user="user_id", first="user__first_name", last="user__last_name",
@@ -168,8 +174,8 @@ def _annotated(boards: Any) -> Any:
         "host", "pk"
     )
     working = (
-        # One row for every reader: on a partitioned board nothing is told of what runs, since it may be another's.
-        Task.objects.filter(board=outer, partition="", status=Status.IN_PROGRESS)
+        # Without a reader nothing is told of what runs on a partitioned board, since it may be another's.
+        Task.objects.filter(seen, board=outer, status=Status.IN_PROGRESS)
         .order_by()
         .values("assignee")
         .annotate(n=Count("*"), asks=Count("pk", filter=Q(open_holds__gt=0)))

@@ -18,13 +18,14 @@ NOBODY = "-"  # as an assignee: tasks without one
 class BoardFilter:
     """`text` is looked for in title and goal, or is an id; `mine_of`: the user whose own tasks are wanted, or 0.
 
-    `partition`: the reader's own, which on a partitioned board is all that there is; no address names it.
+    `partition`: what of a partitioned board is there for the reader; `chosen`: the page's address names it.
     """
 
     text: str = ""
     assignee: str = ""
     mine_of: int = 0
     partition: str = ""
+    chosen: bool = False
 
     @classmethod
     def from_query(cls, query: Mapping[str, str], user_id: int) -> BoardFilter:
@@ -35,9 +36,9 @@ class BoardFilter:
             mine_of=user_id if query.get("mine") else 0,
         )
 
-    def within(self, partition: str) -> BoardFilter:
+    def within(self, partition: str, *, chosen: bool = False) -> BoardFilter:
         """The same for a reader of that partition."""
-        return replace(self, partition=partition)
+        return replace(self, partition=partition, chosen=chosen)
 
     def query_string(self) -> str:
         """The filter as it stands in the address; empty where nothing is narrowed."""

@@ -11,9 +11,10 @@ from django.contrib.postgres.expressions import ArraySubquery
 from django.db.models import Count, OuterRef, Q, QuerySet
 from django.db.models.functions import Left, Now, TruncDate
 
-from boards.models import Board, Flow, Space, Task
+from boards.models import Board, Flow, Member, Space, Task
 from boards.queries import clock
 from boards.queries.cards import label
+from boards.queries.partitions import own_rows
 from boards.states import TERMINAL, Status
 
 DAYS: Final = 14
@@ -58,33 +59,33 @@ class TaskLine:
     title: str
 
 
-def board_cards(space: Space) -> list[BoardCard]:
-    """Every board of the space with what stands on it and what was done in 14 days. Three queries.
+def board_cards(member: Member) -> list[BoardCard]:
+    """Every board of the member's space with what stands on it and what was done in 14 days. Three queries.
 
-    Of a partitioned board nothing is counted: home is the space's, and each partition is its reader's own.
+    Of a partitioned board the member's own rows are counted, and no others.
     """
-    boards = list(Board.objects.filter(space=space).order_by("name", "pk"))
+    boards = list(Board.objects.filter(space=member.space_id).order_by("name", "pk"))
     counts: dict[int, dict[str, int]] = {board.pk: dict.fromkeys(Status.values, 0) for board in boards}
-    rows = Task.objects.filter(board__in=boards, partition="").order_by().values_list("board_id", "status")
+    mine = own_rows(member)
+    rows = Task.objects.filter(mine, board__in=boards).order_by().values_list("board_id", "status")
     for board_id, status, n in rows.annotate(n=Count("*")):
         counts[board_id][status] = n
-    done = _done_by_day(boards)
+    done = _done_by_day(boards, mine)
     return [BoardCard(board, counts[board.pk], _days(done.get(board.pk, {}))) for board in boards]
 
 
-def running_now(space: Space) -> list[TaskLine]:
+def running_now(member: Member) -> list[TaskLine]:
     """Tasks that are being worked, the newest first. One query."""
-    tasks = Task.objects.filter(board__space=space, partition="", status=Status.IN_PROGRESS).order_by(
-        "-started_at", "-key"
-    )
+    of_space = Task.objects.filter(own_rows(member), board__space=member.space_id)
+    tasks = of_space.filter(status=Status.IN_PROGRESS).order_by("-started_at", "-key")
     return _lines(tasks[:RUNNING])
 
 
-def recent_endings(space: Space) -> list[TaskLine]:
+def recent_endings(member: Member) -> list[TaskLine]:
     """What ended last, in any way. Two queries, each by the lane index however long the history is."""
-    tasks = Task.objects.filter(board=OuterRef("pk"), partition="").order_by("-updated_at", "-key").values("pk")
+    tasks = Task.objects.filter(own_rows(member), board=OuterRef("pk")).order_by("-updated_at", "-key").values("pk")
     lanes = {f"last_{status}": ArraySubquery(tasks.filter(status=status)[:RECENT]) for status in sorted(TERMINAL)}
-    rows = Board.objects.filter(space=space).annotate(**lanes).values_list(*lanes)
+    rows = Board.objects.filter(space=member.space_id).annotate(**lanes).values_list(*lanes)
     keys = [key for row in rows for lane in row for key in lane]
     return _lines(Task.objects.filter(pk__in=keys).order_by("-completed_at", "-key")[:RECENT])
 
@@ -104,10 +105,10 @@ def _lines(tasks: QuerySet[Task]) -> list[TaskLine]:
     return [TaskLine(task.board, task, label(task.title, task.goal_head) or task.public_id) for task in rows]
 
 
-def _done_by_day(boards: Sequence[Board]) -> dict[int, dict[date, int]]:
+def _done_by_day(boards: Sequence[Board], mine: Q) -> dict[int, dict[date, int]]:
     rows = (
         Task.objects.filter(
-            board__in=boards, partition="", status=Status.COMPLETED, updated_at__gt=Now() - timedelta(days=DAYS)
+            mine, board__in=boards, status=Status.COMPLETED, updated_at__gt=Now() - timedelta(days=DAYS)
         )
         .order_by()
         .annotate(day=TruncDate("updated_at"))

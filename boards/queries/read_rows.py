@@ -12,7 +12,8 @@ from django.db.models import CharField, Exists, OuterRef, Q, QuerySet, Value
 from django.db.models.functions import Cast, Concat, Now
 
 from boards.models import Debt, Member, Role, Seen, Session, Task, TranscriptItem
-from boards.queries.waiting_sources import own_partition, when
+from boards.queries.partitions import own_rows
+from boards.queries.waiting_sources import when
 from boards.states import Status
 
 SILENT_FOR: Final = timedelta(minutes=5)
@@ -35,7 +36,7 @@ def task_arms(member: Member) -> dict[str, tuple[QuerySet[Task], Q]]:
         | Q(filer__user_id=me, filer__kind=Session.Kind.MEMBER)
         | Q(visit__run__started_by_id=me)
     )
-    tasks = Task.objects.filter(own_partition(member, "partition"), board__space_id=member.space_id)
+    tasks = Task.objects.filter(own_rows(member, "partition"), board__space_id=member.space_id)
     withdrawn = tasks.filter(withdrawn__isnull=False, status=Status.CANCELLED, completed_at__gt=Now() - SHOWN_FOR)
     return {
         "withdrawn": (withdrawn.exclude(_seen(member, "withdrawn-", "pk")), mine),

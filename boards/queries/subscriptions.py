@@ -16,6 +16,7 @@ from django.conf import settings
 from boards import actors
 from boards.models import Board, FlowRun, Member
 from boards.queries.filters import BoardFilter
+from boards.queries.partitions import may_look_at
 from boards.tasks.partitions import partition_of
 
 LONGEST: Final = 4_000  # characters of all the names and values together
@@ -53,8 +54,9 @@ class Subscription:
 def subscribe(user_id: int, query: Mapping[str, str], current_space: object = None) -> Subscription | None:
     """The subscription that `board`, `q`, `task`, `run`, `home` and `lang` of an address name; None where refused.
 
-    `board` alone is its lanes, narrowed by `q` (the page's own query string); with `task` it is that one task. The
-    space is that of the board or run, else the one that the session shows, else the member's first.
+    `board` alone is its lanes, narrowed by `q` (the page's own query string), in the `partition` that the page's
+    address names, else the reader's own; with `task` it is that one task. The space is that of the board or run, else
+    the one that the session shows, else the member's first.
     """
     if sum(len(name) + len(value) for name, value in query.items()) > LONGEST:
         return None
@@ -69,13 +71,16 @@ def subscribe(user_id: int, query: Mapping[str, str], current_space: object = No
         return None
     space_id = next(iter(places))
     assert space_id is not None
+    lanes = _lanes(board_id, query, user_id) if board_id and not query.get("task", "") else None
+    if lanes is not None and not _may_look_at(lanes, user_id):
+        return None
     of_space = frozenset(Board.objects.filter(space=space_id).values_list("pk", flat=True))
     task_id = query.get("task", "") if board_id else ""
     return Subscription(
         user_id=user_id,
         space_id=space_id,
         boards=of_space,
-        lanes=_lanes(board_id, query, user_id) if board_id and not task_id else None,
+        lanes=lanes,
         task_board=board_id if task_id else None,
         task_id=task_id,
         run_id=run_id,
@@ -115,13 +120,24 @@ def _lanes(board_id: int, query: Mapping[str, str], user_id: int) -> Lanes:
     language = query.get("lang", "")
     known = language if language in dict(settings.LANGUAGES) else settings.LANGUAGE_CODE
     filters = BoardFilter.from_query(dict(parse_qsl(query.get("q", ""))), user_id)
+    if chosen := query.get("partition", ""):
+        return Lanes(board_id, filters.within(chosen, chosen=True), known)
     return Lanes(board_id, filters.within(_partition(board_id, user_id)), known)
 
 
 def _partition(board_id: int, user_id: int) -> str:
     """The reader's own partition, as `boards.tasks.partitions` computes it for the pages."""
     board = Board.objects.filter(pk=board_id).exclude(partition_by=Board.PartitionBy.NONE).first()
-    if board is None:
-        return ""
-    member = Member.objects.select_related("space", "user").get(space=board.space_id, user=user_id)
-    return partition_of(actors.person(member), board)
+    return "" if board is None else partition_of(actors.person(_member(board, user_id)), board)
+
+
+def _may_look_at(lanes: Lanes, user_id: int) -> bool:
+    """Whether the partition that the page's address named may be seen; by the same rule as the page."""
+    if not lanes.filters.chosen:
+        return True
+    board = Board.objects.get(pk=lanes.board_id)
+    return may_look_at(_member(board, user_id), board, lanes.filters.partition)
+
+
+def _member(board: Board, user_id: int) -> Member:
+    return Member.objects.select_related("space", "user").get(space=board.space_id, user=user_id)

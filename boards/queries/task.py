@@ -12,11 +12,12 @@ from datetime import datetime
 from typing import Any, Final
 
 from django.db import connection
-from django.db.models import Case, Exists, F, OuterRef, Subquery, Value, When
+from django.db.models import Case, Exists, F, OuterRef, Q, Subquery, Value, When
 from django.db.models.fields.json import KT
 from django.db.models.functions import Now
 from django.utils.translation import gettext as _
 
+from boards import policy
 from boards.models import (
     Attempt,
     Board,
@@ -25,10 +26,10 @@ from boards.models import (
     Hold,
     Member,
     RosterEntry,
-    Session,
     Task,
     TranscriptItem,
 )
+from boards.queries import partitions
 from boards.queries.drains import silent_since
 from boards.queries.task_acts import Act, TaskView, act_for, acts_for, hits
 from boards.queries.task_output import DiffLine, Shown, changes, shown
@@ -121,6 +122,13 @@ class TaskPage:
         return [act for act in self.acts if act.allowed and act.verb not in _AT_THE_HEAD | stuck]
 
     @property
+    def may_file(self) -> bool:
+        """Whether the member files tasks here; in a partition that is only looked at nobody does."""
+        looked_at = partitions.split(self.board.slug)[1]
+        own = not looked_at or partitions.is_own(self.member, self.board, looked_at)
+        return own and self.member.role in policy.ROLE_ACTIONS["tasks.file"]
+
+    @property
     def closed_acts(self) -> list[Act]:
         """What is not possible now and why, without what only a form at the head offers."""
         return [act for act in self.acts if not act.allowed and act.verb not in _AT_THE_HEAD]
@@ -144,12 +152,19 @@ class TaskPage:
 
 
 def find_board(member: Member, slug: str) -> Board | None:
-    return Board.objects.filter(space=member.space_id, slug=slug).first()
+    slug, wanted = partitions.split(slug)
+    board = Board.objects.filter(space=member.space_id, slug=slug).first()
+    if board is None or not partitions.may_look_at(member, board, wanted):
+        return None
+    board.slug = partitions.address_of(slug, wanted)
+    return board
 
 
 def find_task(member: Member, slug: str, public_id: str) -> Task | None:
     """The task with its `board`; None for what is not there and for what is not the member's to see."""
+    slug, wanted = partitions.split(slug)
     rows = Task.objects.filter(board__space=member.space_id, board__slug=slug, public_id=public_id)
+    rows = rows.filter(Q(partition=wanted) if wanted else partitions.own_rows(member))
     owed = Debt.objects.filter(task=OuterRef("pk"))
     unanswered = Hold.objects.filter(task=OuterRef("pk"), attempt=0, source=Hold.Source.FILING, state="discarded")
     done = Task.objects.filter(follow_up_of=OuterRef("pk"), status=Status.COMPLETED)
@@ -167,21 +182,11 @@ def find_task(member: Member, slug: str, public_id: str) -> Task | None:
         asks_again=Case(When(status=Status.CANCELLED, then=Exists(unanswered)), default=Value(False)),
         current_id=Subquery(done.order_by("-completed_at", "-pk").values("public_id")[:1]),
     )
-    return next((task for task in found[:20] if _may_see(member, task)), None)
-
-
-def _may_see(member: Member, task: Task) -> bool:
-    """On a partitioned board only the rows of one's own partitions exist for a member (spec: 01, 2)."""
-    by = task.board.partition_by
-    if by == Board.PartitionBy.USER:
-        return bool(task.partition == str(member.user_id))
-    if by == Board.PartitionBy.SESSION:
-        return Session.objects.filter(user=member.user_id, pk__in=_uuids(task.partition)).exists()
-    return not task.partition
-
-
-def _uuids(text: str) -> list[str]:
-    return [text] if len(text) == 36 else []
+    task = found.order_by("pk").first()
+    if task is None or not partitions.may_look_at(member, task.board, wanted):
+        return None
+    task.board.slug = partitions.address_of(slug, wanted)
+    return task
 
 
 def task_page(task: Task, member: Member, *, attempt: int = 0, before: int = 0, events_before: int = 0) -> TaskPage:

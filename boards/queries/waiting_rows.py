@@ -17,7 +17,8 @@ from django.db.models.functions import Coalesce, Left, Now
 from boards import policy
 from boards.models import Debt, FlowRun, Hold, Member, Role, RosterEntry, Session, Task
 from boards.queries import read_rows
-from boards.queries.waiting_sources import flag, own_partition, when
+from boards.queries.partitions import own_rows
+from boards.queries.waiting_sources import flag, when
 from boards.states import LIVE, HoldKind, HoldState, Phase, RunStatus, Status
 
 # A lease that has just run out is the drain's business; after this it is a person's.
@@ -102,7 +103,10 @@ def hold_rows(member: Member, only: Q = ALL) -> Iterator[Mapping[str, Any]]:
 
 
 def task_rows(member: Member, only: Q = ALL, *, to_read: bool = False) -> Iterator[Mapping[str, Any]]:
-    """Tasks to check, to work, Stuck, or without their worker; with `to_read` those that block nothing too. `arm` says which. One query."""
+    """Tasks to check, to work, Stuck, or without their worker; with `to_read` those that block nothing too. One query.
+
+    `arm` says which of these a row is.
+    """
     arms = _task_arms(member) | (read_rows.task_arms(member) if to_read else {})
     shaped = [
         source.filter(only)
@@ -154,7 +158,7 @@ def debt_rows(member: Member, only: Q = ALL) -> Iterator[Mapping[str, Any]]:
 
 
 def _open_holds(member: Member) -> QuerySet[Hold]:
-    own = Q(task=None) | own_partition(member, "task__partition")
+    own = Q(task=None) | own_rows(member, "task__partition")
     return Hold.objects.filter(own, state=HoldState.OPEN, board__space_id=member.space_id).order_by()
 
 
@@ -166,7 +170,7 @@ def _hold_mine(member: Member) -> Q:
 def _task_arms(member: Member) -> dict[str, tuple[QuerySet[Task], Q]]:
     """Name -> (what is there to see in the space, the condition under which it is this member's)."""
     me = member.user_id
-    tasks = Task.objects.filter(own_partition(member, "partition"), board__space_id=member.space_id)
+    tasks = Task.objects.filter(own_rows(member, "partition"), board__space_id=member.space_id)
     operator_or_filer = when(member.role == Role.OPERATOR) | Q(filer__user_id=me, filer__kind=Session.Kind.MEMBER)
     startable = Q(status=Status.PENDING, unmet_deps=0, open_holds=0) & (Q(not_before=None) | Q(not_before__lte=Now()))
     in_hand = Q(status=Status.IN_PROGRESS, lease_until=None, kept_open_by="", open_holds=0)

@@ -4,22 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from django.db.models import BooleanField, Case, Q, TextField, Value, When
-from django.db.models.functions import Cast
-
-from boards.models import Board, Member, Session
+from django.db.models import BooleanField, Case, Q, Value, When
 
 NOBODY: Final = Q(pk__in=())
-
-
-def own_partition(member: Member, field: str) -> Q:
-    """On a partitioned board only rows of a partition of one's own exist for a member (spec: 01 section 2)."""
-    own = Session.objects.filter(user_id=member.user_id).annotate(text_id=Cast("pk", TextField())).values("text_id")
-    return (
-        Q(board__partition_by=Board.PartitionBy.NONE)
-        | Q(board__partition_by=Board.PartitionBy.USER, **{field: str(member.user_id)})
-        | Q(board__partition_by=Board.PartitionBy.SESSION, **{f"{field}__in": own})
-    )
 
 
 def flag(condition: Q) -> Case:

@@ -24,6 +24,7 @@ from boards.models import Board
 from boards.queries.task import find_board
 from boards.tasks.types import Filing
 from boards.web.batch_lines import Line, filings_of, read_lines
+from boards.web.board import is_elsewhere
 from boards.web.members import MemberRequest, member_page
 from boards.web.task_fields import Texts, read_fields
 
@@ -45,7 +46,7 @@ class Wrong:
 def file_batch(request: MemberRequest, slug: str) -> HttpResponse:
     """The form; sent, the tasks of its text. A refusal answers 422 with the text kept and a sentence a task."""
     board = find_board(request.member, slug)
-    if board is None:
+    if board is None or is_elsewhere(request, board):
         raise Http404
     given = request.POST if request.method == "POST" else request.GET
     texts = Texts.of(given)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.db.models import Q
 from django.http import Http404, HttpResponse
 from django.shortcuts import render, resolve_url
 from django.utils.translation import gettext as _
@@ -11,9 +12,11 @@ from django.views.decorators.http import require_POST, require_safe
 
 from boards import tasks
 from boards.errors import BoardNotFound, Refusal
+from boards.models import Board
 from boards.queries.board import BoardFacts, board_facts, board_page, lane_page
 from boards.queries.filters import NOBODY, BoardFilter
 from boards.queries.lanes import PAGE, lane_counts
+from boards.queries.partitions import address_of, choices, may_look_at, own_rows, split
 from boards.states import Status
 from boards.web.answers import acted, refused
 from boards.web.members import MemberRequest, member_page
@@ -24,7 +27,7 @@ from boards.web.members import MemberRequest, member_page
 def board(request: MemberRequest, slug: str) -> HttpResponse:
     """The page; for a fragment's request its lanes alone, or with `lane` and `after` the next cards of one lane."""
     facts = found_board(request, slug)
-    filters = BoardFilter.from_query(request.GET.dict(), request.member.user_id).within(own_partition(request, facts))
+    filters = in_partition(request, facts, BoardFilter.from_query(request.GET.dict(), request.member.user_id))
     if request.htmx and request.GET.get("after"):
         return _more(request, facts, filters)
     context = {
@@ -33,6 +36,9 @@ def board(request: MemberRequest, slug: str) -> HttpResponse:
         "board": facts.board,
         "filters": filters,
         "nobody": NOBODY,
+        "partitions": choices(request.member, facts.board),
+        "elsewhere": is_elsewhere(request, facts.board),
+        "shown_partition": filters.partition,
         "section": "boards",
     }
     is_part = request.htmx and not request.htmx.history_restore_request
@@ -69,16 +75,31 @@ def pause_board(request: MemberRequest, slug: str) -> HttpResponse:
 
 
 def found_board(request: MemberRequest, slug: str) -> BoardFacts:
-    """The board of the member's space, or 404."""
+    """The board of the member's space, in the partition that its address names; or 404."""
+    slug, key = split(slug)
+    seen = Q(partition=key) if key else own_rows(request.member)
     try:
-        return board_facts(request.member.space_id, slug)
+        facts = board_facts(request.member.space_id, slug, seen)
     except BoardNotFound as absent:
         raise Http404(absent.sentence) from absent
+    if not may_look_at(request.member, facts.board, key):
+        raise Http404(BoardNotFound().sentence)
+    facts.board.slug = address_of(slug, key)
+    return facts
 
 
-def own_partition(request: MemberRequest, facts: BoardFacts) -> str:
-    """The one partition of the board that the reader's pages show; "" where it has none."""
-    return tasks.partition_of(request.chain, facts.board)
+def in_partition(request: MemberRequest, facts: BoardFacts, filters: BoardFilter) -> BoardFilter:
+    """The filter within the one partition that the page shows; "" on a board that has none."""
+    key = split(facts.board.slug)[1]
+    if key:
+        return filters.within(key, chosen=True)
+    return filters.within(tasks.partition_of(request.chain, facts.board))
+
+
+def is_elsewhere(request: MemberRequest, board: Board) -> bool:
+    """Whether the page shows a partition in which the reader cannot file: filing is in one's own."""
+    key = split(board.slug)[1]
+    return bool(key) and key != tasks.partition_of(request.chain, board)
 
 
 def _more(request: MemberRequest, facts: BoardFacts, filters: BoardFilter) -> HttpResponse:

@@ -13,4 +13,4 @@ from boards.web.members import MemberRequest, member_page
 @require_safe
 @member_page
 def boards(request: MemberRequest) -> HttpResponse:
-    return render(request, "boards.html", {"section": "boards", "boards": board_cards(request.member.space)})
+    return render(request, "boards.html", {"section": "boards", "boards": board_cards(request.member)})

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
-from django.http import HttpResponse, QueryDict
+from django.http import Http404, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
@@ -23,7 +23,7 @@ from boards.queries.board import BoardFacts, cards
 from boards.queries.filters import BoardFilter
 from boards.tasks.types import Filing
 from boards.web.answers import with_toast
-from boards.web.board import found_board, own_partition
+from boards.web.board import found_board, in_partition, is_elsewhere
 from boards.web.members import MemberRequest, member_page
 
 _TO = re.compile(r"@(\S+)(?:\s+|$)(.*)", re.DOTALL)
@@ -45,6 +45,8 @@ class Quick:
 def file_task(request: MemberRequest, slug: str) -> HttpResponse:
     """File the line: one task, or with `each` one a line. Answers the line again, and the new cards."""
     facts = found_board(request, slug)
+    if is_elsewhere(request, facts.board):
+        raise Http404
     quick = Quick(request.POST.get("line", ""), request.POST.get("assignee", ""))
     try:
         filed = _file_line(request, facts, quick)
@@ -101,7 +103,7 @@ def _filter_of(request: MemberRequest, facts: BoardFacts) -> BoardFilter:
     """The filter of the page that the line stands on."""
     query = (request.htmx.current_url or "").partition("?")[2]
     filters = BoardFilter.from_query(QueryDict(query).dict(), request.member.user_id)
-    return filters.within(own_partition(request, facts))
+    return in_partition(request, facts, filters)
 
 
 def _said(quick: Quick) -> str:

@@ -15,7 +15,7 @@ from django.views.decorators.http import require_POST, require_safe
 from django_htmx.http import reswap, retarget, trigger_client_event
 
 from boards import people
-from boards.errors import AlreadyAnswered, DraftChanged, InvalidInput, Refusal
+from boards.errors import AlreadyAnswered, DraftChanged, InvalidInput, NotFound, Refusal
 from boards.models import Hold
 from boards.queries import asks
 from boards.queries.asks import AskView, heading_of
@@ -39,7 +39,7 @@ def hold(request: MemberRequest, hold_id: int) -> HttpResponse:
 @require_POST
 @member_page
 def answer_hold(request: MemberRequest, hold_id: int) -> HttpResponse:
-    """Answer it. Refusals: 409 answered already or the draft changed, 422 what is missing, 403, 404."""
+    """Answer it. Refusals: 409 answered already or the draft changed, 422 what is missing, 404."""
     seen = _found(request, hold_id)
     form = request.POST
     try:
@@ -52,6 +52,8 @@ def answer_hold(request: MemberRequest, hold_id: int) -> HttpResponse:
             shown_hash=form.get("shown_hash", ""),
             idempotency_key=form.get("key", ""),
         )
+    except NotFound as absent:  # a reader whom it is not asked of is told no more than a stranger
+        raise Http404(absent.sentence) from absent
     except Refusal as refusal:
         return _not_taken(request, hold_id, refusal)
     return _taken(request, closed)
@@ -64,6 +66,8 @@ def dismiss_hold(request: MemberRequest, hold_id: int) -> HttpResponse:
     _found(request, hold_id)
     try:
         closed = people.dismiss_hold(request.chain, hold_id)
+    except NotFound as absent:  # a reader whom it is not asked of is told no more than a stranger
+        raise Http404(absent.sentence) from absent
     except Refusal as refusal:
         return _not_taken(request, hold_id, refusal)
     return _taken(request, closed)

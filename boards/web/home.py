@@ -21,10 +21,10 @@ def home(request: MemberRequest) -> HttpResponse:
     context = {
         "cursor": catchup.cursor(),  # before anything is read: what comes later is told over the socket
         "section": "home",
-        "boards": board_cards(space),
+        "boards": board_cards(request.member),
         "waiting": waiting(request.member, limit=WAITING_ROWS),
-        "running": running_now(space),
-        "endings": recent_endings(space),
+        "running": running_now(request.member),
+        "endings": recent_endings(request.member),
         "flows": startable_flows(space),
     }
     return render(request, "home.html", context)

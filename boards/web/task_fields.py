@@ -16,7 +16,8 @@ from django.utils.translation import gettext as _
 
 from boards.errors import InvalidInput
 from boards.models import Task
-from boards.states import HoldKind
+from boards.queries import clock
+from boards.states import HoldKind, Status
 from boards.tasks.types import HoldFiling
 
 # The fields of the form that are also fields of a task and of `update_task`.
@@ -79,6 +80,15 @@ def texts_of(task: Task) -> Texts:
         "due_at": f"{task.due_at.astimezone(UTC):%Y-%m-%dT%H:%M}" if task.due_at else "",
     }
     return Texts(fields, tuple(deps))
+
+
+def texts_again(task: Task) -> Texts:
+    """The form of a new task like one that ended: without a due time that passed, or what could never complete."""
+    texts = texts_of(task)
+    able = task.dep_edges.exclude(dependency__status__in=[Status.ERRORED, Status.CANCELLED]).order_by("pk")
+    due_at = texts.fields["due_at"] if task.due_at and task.due_at > clock.now() else ""
+    deps = tuple(able.values_list("dependency__public_id", flat=True))
+    return Texts(texts.fields | {"due_at": due_at}, deps)
 
 
 def read_fields(texts: Texts, only: Iterable[str] = TEXTS) -> tuple[dict[str, Any], dict[str, str]]:

@@ -25,8 +25,9 @@ from boards.queries.task_refs import open_refs
 from boards.tasks.edits import TASK_FIELD_RULES, locked_fields
 from boards.tasks.types import Filing
 from boards.web.answers import with_toast
+from boards.web.board import is_elsewhere
 from boards.web.members import MemberRequest, member_page
-from boards.web.task_fields import TEXTS, Texts, read_fields, read_question, texts_of
+from boards.web.task_fields import TEXTS, Texts, read_fields, read_question, texts_again, texts_of
 
 # The field that a refusal is about, where the engine names none.
 _FIELD_OF: Final = {
@@ -43,10 +44,10 @@ _FIELD_OF: Final = {
 def new_task(request: MemberRequest, slug: str) -> HttpResponse:
     """File a task with all its fields. A refusal answers 422 with the text kept and a sentence at the field."""
     board = find_board(request.member, slug)
-    if board is None:
+    if board is None or is_elsewhere(request, board):
         raise Http404
     given = request.POST if request.method == "POST" else request.GET
-    texts, twin = Texts.of(given, otherwise=_said_before(request, slug)), ""
+    texts, twin = _texts_like(request, slug) or Texts.of(given), ""
     errors: dict[str, str] = {}
     if request.method == "POST":
         values, errors = read_fields(texts)
@@ -61,22 +62,13 @@ def new_task(request: MemberRequest, slug: str) -> HttpResponse:
             twin = str(refusal.facts.get("task_id", "")) if isinstance(refusal, AlreadyOpen) else ""
     context = _context(board, texts, errors, tasks.partition_of(request.chain, board)) | {
         "given": given,
+        "like": request.GET.get("like", ""),
         "twin": twin,
         "form_key": given.get("form_key") or uuid.uuid4().hex,
     }
     if request.htmx:  # in the drawer; a refused form is swapped in like any other answer
         return render(request, "task/_new.html", context | {"in_drawer": True})
     return render(request, "task/new.html", context, status=422 if errors else 200)
-
-
-def _said_before(request: MemberRequest, slug: str) -> Texts | None:
-    """What the task that `again` names said, for one that is filed again; its due time and dependencies are over."""
-    named = request.GET.get("again", "") if request.method == "GET" else ""
-    task = find_task(request.member, slug, named) if named else None
-    if task is None:
-        return None
-    said = texts_of(task)
-    return Texts(said.fields | {"due_at": ""})
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -126,6 +118,16 @@ def dependency_options(request: MemberRequest, slug: str) -> HttpResponse:
         "task/_dep_options.html",
         {"open_tasks": open_refs(board, typed.replace("\x00", "")[:200], tasks.partition_of(request.chain, board))},
     )
+
+
+def _texts_like(request: MemberRequest, slug: str) -> Texts | None:
+    """What stands in the form that is opened to file an ended task again with changes (`like` names it)."""
+    if request.method == "POST" or not request.GET.get("like"):
+        return None
+    task = find_task(request.member, slug, request.GET["like"])
+    if task is None:
+        raise Http404
+    return texts_again(task)
 
 
 def _file(request: MemberRequest, board: Board, filing: Filing) -> Task:

@@ -43,7 +43,7 @@ function subscription() {
   const task = document.querySelector("[data-live-task][data-live-board]");
   const names = new URLSearchParams({ lang: document.documentElement.lang });
   const named = lanes
-    ? { board: lanes.dataset.liveBoard, q: lanes.dataset.liveFilter ?? "" }
+    ? { board: lanes.dataset.liveBoard, q: lanes.dataset.liveFilter ?? "", partition: lanes.dataset.livePartition ?? "" }
     : task ? { board: task.dataset.liveBoard, task: task.dataset.liveTask } : {};
   for (const [name, value] of Object.entries(named)) names.set(name, value);
   const run = document.querySelector("[data-live-run]");

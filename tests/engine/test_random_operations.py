@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from django.db.models.functions import Now
@@ -19,9 +20,9 @@ from hypothesis.stateful import (
 )
 
 from boards import actors, errors, people, tasks
-from boards.debts import paying
-from boards.models import Attempt, Debt, Event, Hold, Task, TaskDep
-from boards.states import TERMINAL
+from boards.debts import owing, paying
+from boards.models import Attempt, BoardCounter, Debt, Event, Hold, Task, TaskDep
+from boards.states import TERMINAL, TRANSITIONS, Status
 from boards.tasks import Filing, HoldFiling, Recorded, Wanted
 from tests import cast
 
@@ -44,6 +45,7 @@ STATUS_KINDS = {
 }
 
 
+OWED: list[tuple[str, int | None]] = []  # what the step that runs has left to pay
 HOW = ["complete", "complete", "complete", "fail", "for_good", "hand_back", "worker_cancels"]
 # What may be drawn, as often as it stands here, and what there must be for it.
 OPERATIONS = [
@@ -70,6 +72,12 @@ OPERATIONS = [
     ("reclaim", "in_progress"),
     ("edit_deps", "pending held"),
     ("start_anyway", "pending held cancelled"),
+    ("follow_up", "ran"),
+    ("file_many", ""),
+    ("progress", "grants"),
+    ("write_a_field", "pending held in_progress completed errored"),
+    ("steer", "pending held in_progress needs_check"),
+    ("dismiss", "asked"),
 ]
 
 
@@ -83,6 +91,7 @@ class Board(RuleBasedStateMachine):
     def make(self) -> None:
         space = cast.make_space(f"s{Task.objects.count()}-{id(self)}")
         self.board = cast.make_board(space, max_total_retries=6)
+        self.day = datetime.now(UTC).date()
         self.anna = cast.chain_of(cast.make_member(space, f"anna{space.pk}"))
         self.bert = cast.chain_of(cast.make_member(space, f"bert{space.pk}"))
         self.olga = cast.chain_of(cast.make_member(space, f"olga{space.pk}", "operator"))
@@ -96,6 +105,70 @@ class Board(RuleBasedStateMachine):
             filing = Filing(goal="A task", id=f"a{n}", assignee="writer", deps=deps, max_attempts=2)
             self.model[tasks.file_task(self.anna, self.board, filing, allow_same=True).pk] = "pending"
             self.events += 1
+
+    def follow_up(self, data: st.DataObject) -> None:
+        ran = list(Task.objects.filter(board=self.board, started_at__isnull=False).order_by("pk"))
+        of = data.draw(st.sampled_from(ran))
+        made = tasks.file_task(self.bert, self.board, Filing(goal="More of it", follow_up_of=of.public_id))
+        assert made.follow_up_of_id == (of.follow_up_of_id or of.pk)
+        self.model[made.pk] = "pending"
+        self.events += 1
+
+    def file_many(self, data: st.DataObject) -> None:
+        """All or nothing: with a dependency that is not there, nothing of the batch is."""
+        count, good = data.draw(st.integers(1, 3)), data.draw(st.booleans())
+        first = f"m{len(self.model)}"
+        filings = [Filing(goal="One of many", id=first, assignee="writer")]
+        filings += [Filing(goal="One of many", assignee="writer", deps=[first]) for _ in range(count)]
+        if not good:
+            filings.append(Filing(goal="One of many", deps=["nowhere"]))
+            with pytest.raises(errors.DependencyNotOnBoard):
+                tasks.file_tasks(self.anna, self.board, filings, allow_same=True)
+            return
+        for made in tasks.file_tasks(self.anna, self.board, filings, allow_same=True):
+            self.model[made.pk] = "pending"
+            self.events += 1
+
+    def progress(self, data: st.DataObject) -> None:
+        key = data.draw(st.sampled_from(sorted(self.grants)))
+        ticket, before = self.grants[key], Task.objects.get(pk=key)
+        outcome = tasks.report_progress(self.worker, key, output={"n": 1}, note="on it", claim=ticket)
+        assert outcome.landed == (tasks.owns(ticket) and outcome.result is not Recorded.DECLINED)
+        if not outcome.landed:
+            assert Task.objects.get(pk=key).revision == before.revision
+
+    def write_a_field(self, data: st.DataObject) -> None:
+        key = self.pick(data, "pending", "held", "in_progress", "completed", "errored")
+        assert key is not None
+        before = Task.objects.get(pk=key)
+        number = data.draw(st.integers(0, 1))
+        outcome = data.draw(
+            st.sampled_from(
+                [
+                    lambda: tasks.set_priority(self.olga, key, number),
+                    lambda: tasks.add_label(self.olga, key, "a"),
+                    lambda: tasks.remove_label(self.olga, key, "a"),
+                    lambda: tasks.patch_metadata(self.olga, key, {"n": number}),
+                ]
+            )
+        )()
+        after = Task.objects.get(pk=key)
+        assert after.status == before.status
+        assert after.revision - before.revision == (outcome.result is Recorded.RECORDED)
+
+    def steer(self, data: st.DataObject) -> None:
+        key = self.pick(data, "pending", "held", "in_progress", "needs_check")
+        assert key is not None
+        before = len(Task.objects.get(pk=key).steers)
+        with contextlib.suppress(errors.Refusal):
+            tasks.steer(self.bert, key, "Be short.")
+            assert len(Task.objects.get(pk=key).steers) == before + 1
+
+    def dismiss(self, data: st.DataObject) -> None:
+        """Lets the run go on without an answer; what stands before a start stays shut."""
+        hold = data.draw(st.sampled_from(list(Hold.objects.filter(board=self.board, state="open").order_by("pk"))))
+        with contextlib.suppress(errors.Refusal):
+            people.dismiss_hold(self.olga, hold.pk)
 
     def having(self, *statuses: str) -> list[int]:
         return sorted(key for key, status in self.model.items() if status in statuses)
@@ -286,7 +359,26 @@ class Board(RuleBasedStateMachine):
     def step(self, data: st.DataObject) -> None:
         """One operation that finds something to do, drawn by weight: rules of their own are drawn too unevenly."""
         operation = data.draw(st.sampled_from([name for name, needs in OPERATIONS if self.has(needs)]))
+        before = {task.pk: task for task in Task.objects.filter(board=self.board)}
+        OWED.clear()
         getattr(self, operation)(data)
+        self.each_ending_had_its_debts(before)
+
+    def each_ending_had_its_debts(self, before: dict[int, Task]) -> None:
+        ended = Task.objects.filter(pk__in=before, status__in=TERMINAL)
+        for row in ended:
+            was = before[row.pk]
+            if was.status in TERMINAL and (was.status, row.status) != ("errored", "cancelled"):
+                continue
+            owed = {kind for kind, key in OWED if key == row.pk}
+            last = Event.objects.filter(task=row, to_status=row.status).latest("pk")
+            waited_for = TaskDep.objects.filter(dependency=row).exists()
+            ran, suspended = was.status == "in_progress", was.kept_open_by == "suspended"
+            by_worker = last.actor == "writer" or (last.kind == "task.errored" and ran)
+            assert ("cascade" in owed) == (waited_for and row.status != "completed" and not row.withdrawn)
+            assert ("session_stop" in owed) == (ran and not suspended and not by_worker)
+            assert ("resume" in owed) == (ran and suspended and row.status == "cancelled" and not row.withdrawn)
+            assert ("holds_discard" in owed) == bool(row.withdrawn and was.open_holds)
 
     def has(self, needs: str) -> bool:
         found = {
@@ -294,6 +386,7 @@ class Board(RuleBasedStateMachine):
             "grants": bool(self.grants),
             "stale": bool(self.stale),
             "asked": Hold.objects.filter(board=self.board, state="open").exists(),
+            "ran": Task.objects.filter(board=self.board, started_at__isnull=False).exists(),
         }
         return found[needs] if needs in found else bool(self.having(*needs.split()))
 
@@ -318,14 +411,55 @@ class Board(RuleBasedStateMachine):
             assert (row.unmet_deps, row.open_holds) == (unmet[key], asked[key])
             assert (row.attempts, row.status == "in_progress") == (made[key], working[key] == 1)
             assert (row.completed_at is not None) == (row.status in TERMINAL)
-            assert row.lease_until is None or row.status == "in_progress"
+            # Nobody here works as a person, so a row without a lease is one that is kept open.
+            assert (row.lease_until is not None) == (row.status == "in_progress" and not row.kept_open_by)
+            assert row.resume_ready_at is None or (row.kept_open_by == "suspended" and not row.open_holds)
+            assert row.withdrawn is None or row.status == "cancelled"
+        self.the_counters_of_the_board_hold(rows)
+        self.the_log_tells_every_move(rows)
+        at_work = Counter(row.follow_up_of_id or key for key, row in rows.items() if row.status == "in_progress")
+        assert max(at_work.values(), default=0) <= 1, "one of a chain works at a time"
         recorded = Event.objects.filter(board=self.board, kind__in=STATUS_KINDS).exclude(kind="task.resumed")
         resumed = Event.objects.filter(board=self.board, kind="task.resumed").count()
         assert recorded.count() + resumed == self.events
         assert not Debt.objects.filter(task__board=self.board).exists()
 
+    def the_counters_of_the_board_hold(self, rows: dict[int, Task]) -> None:
+        counter = BoardCounter.objects.get(board=self.board)
+        assert counter.filed_total == len(rows)
+        granted = sum((row.retry_ledger or {}).get("granted", 0) for row in rows.values())
+        if counter.retries_day in {None, self.day}:  # the budget is a day's, and midnight comes to tests too
+            assert counter.retries_granted == granted <= 6
+        assert tasks.recount(limit=10_000).differences == []
+
+    def the_log_tells_every_move(self, rows: dict[int, Task]) -> None:
+        """Each row's events with a status follow one another without a gap, by legal moves, to where the row stands."""
+        stands: dict[int, str] = {}
+        told = Event.objects.filter(task__in=rows).exclude(to_status="").order_by("pk")
+        for key, was, became, chain in told.values_list("task", "from_status", "to_status", "chain"):
+            assert chain, "somebody did it"
+            if key in stands:
+                assert was == stands[key]
+                assert was == became or any(became in to.get(Status(was), ()) for to in TRANSITIONS.values())
+            stands[key] = became
+        assert stands == {key: row.status for key, row in rows.items()}
+
+
+@pytest.fixture
+def owed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Note what is owed, by kind and task, though it is paid at once."""
+    owe = owing.owe
+
+    def noted(kind: str, unique_key: str, **facts: Any) -> Debt:
+        task = facts.get("task")
+        OWED.append((kind, getattr(task, "pk", task)))
+        return owe(kind, unique_key, **facts)
+
+    monkeypatch.setattr(owing, "owe", noted)
+
 
 @pytest.mark.django_db(transaction=True)
+@pytest.mark.usefixtures("owed")
 def test_random_operations_never_break_the_table():
     run_state_machine_as_test(
         Board,

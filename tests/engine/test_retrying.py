@@ -116,3 +116,19 @@ def test_what_was_released_after_a_no_and_ran_is_not_asked_about_again(board, an
     tasks.fail(cast.agent_chain(board), task, "boom", claim=cast.claimed(board).ticket)
     tasks.retry(anna, task)
     assert claimable(board) == [task.pk]
+
+
+def test_a_retry_keeps_what_was_lost_so_that_a_deadly_task_gets_one_more_attempt(board, anna, lapse):
+    """Lost workers are counted for life, as failures are: a retry of an abandoned task is one more try, not four."""
+    task = cast.filed(board, anna)
+    for _ in range(4):
+        cast.claimed(board)
+        lapse(task)
+    assert (tasks.abandon_spent(), cast.fresh(task).status) == (1, "errored")
+    assert tasks.retry(anna, task).result is Recorded.RECORDED
+    assert (cast.fresh(task).abandonments, cast.fresh(task).attempts) == (3, 4)
+    assert cast.claimed(board).ticket.attempt == 5, "it is handed out, since its lease did not lapse"
+    lapse(task)
+    assert claimable(board) == []
+    row = cast.fresh(task)
+    assert (row.status, row.attempts, row.failures) == ("errored", 5, 0)

@@ -230,7 +230,7 @@ def test_a_get_never_decides(who, anna):
     assert state(hold) == "open"
 
 
-def test_who_may_not_answer_finds_nothing_or_is_refused(who, anna):
+def test_who_may_not_answer_finds_the_same_as_where_nothing_is(who, anna):
     other = people.cast()
     elsewhere = people.approval(other)
     assert post(anna, elsewhere, choice="approve").status_code == 404
@@ -239,7 +239,12 @@ def test_who_may_not_answer_finds_nothing_or_is_refused(who, anna):
     assert post(anna, bens, choice="safe").status_code == 404
     viewer = Client()
     viewer.force_login(who.vera.user)
-    assert post(viewer, asked(who), choice="safe").status_code == 403
+    seen = asked(who)
+    answers = [post(viewer, seen, choice="safe"), post(anna, bens, choice="safe"), post(anna, elsewhere, choice="yes")]
+    assert {answer.status_code for answer in answers} == {404}
+    assert len({answer.content.partition(b"<main")[2].partition(b"</main>")[0] for answer in answers}) == 1
+    assert viewer.post(f"/holds/{seen.pk}/dismiss").status_code == 404
+    assert state(seen) == "open"
     assert state(elsewhere) == state(bens) == "open"
 
 

@@ -49,7 +49,7 @@ def test_a_withdrawn_task_is_read_marked_as_seen_and_filed_again_as_a_new_one(wh
     page = anna.get("/needs-you/").content.decode()
     assert "The due time passed; it was withdrawn" in page
     assert 'id="needs-dot"><' in page
-    form = anna.get(f"/b/release-desk/new/?again={task.public_id}").content.decode()
+    form = anna.get(f"/b/release-desk/new/?like={task.public_id}").content.decode()
     assert "Only ours." in form
     assert "since" in form
     anna.post("/needs-you/seen", {"key": f"withdrawn-{task.pk}"})

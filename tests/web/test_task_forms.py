@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from datetime import UTC, datetime
 
@@ -288,3 +289,55 @@ def test_a_loop_is_told_at_its_field_with_its_path(desk):
     answer = desk.edits(first, deps="second")
     assert answer.status_code == 422
     assert "first → second → first" in answer.content.decode()
+
+
+def test_an_ended_task_is_filed_again_with_changes(desk):
+    done = desk.worked(desk.filed(goal="Before"))
+    gone = desk.filed(goal="Gone")
+    task = desk.filed(
+        goal="Write <b>it</b>",
+        title="Notes",
+        context="Short.",
+        input={"file": "wrong.md"},
+        labels=["docs", "2.4"],
+        priority=4,
+        max_attempts=2,
+        checker="person",
+        deps=[done.public_id, gone.public_id],
+        due_at=datetime(2020, 1, 1, tzinfo=UTC),
+    )
+    tasks.cancel(desk.chain, gone)
+    tasks.cancel(desk.chain, task, "Wrong file")
+    page = desk.client().get(reverse("web:task", args=["desk", task.public_id])).content.decode()
+    link = re.search(r'href="([^"]*\?like=[^"]*)"', page)
+    assert link
+    form = fields_of(desk.client().get(link[1]).content.decode())
+    assert (form["goal"].replace("&lt;", "<").replace("&gt;", ">"), form["title"]) == ("Write <b>it</b>", "Notes")
+    assert (form["context"], form["labels"], form["priority"], form["max_attempts"]) == (
+        "Short.",
+        "docs, 2.4",
+        "4",
+        "2",
+    )
+    assert (form["checker"], form["assignee"], form["deps"]) == ("person", "writer", [done.public_id])
+    assert (form["id"], form["due_at"]) == ("", ""), "a new task, and not one that is overdue from the start"
+    assert json.loads(form["input"]) == {"file": "wrong.md"}
+    assert desk.files(**{**form, "input": '{"file": "right.md"}'}).status_code == 302
+    again = Task.objects.latest("pk")
+    assert (again.input, again.status, cast.fresh(task).status) == ({"file": "right.md"}, "pending", "cancelled")
+
+
+def test_a_task_that_goes_on_is_not_offered_to_be_filed_again_and_viewers_are_offered_nothing(desk):
+    task = desk.filed()
+    address = reverse("web:task", args=["desk", task.public_id])
+    assert "?like=" not in desk.client().get(address).content.decode()
+    tasks.cancel(desk.chain, task)
+    assert "?like=" in desk.client().get(address).content.decode()
+    assert "?like=" not in desk.client(desk.vera).get(address).content.decode()
+
+
+@pytest.mark.parametrize("name", ["nowhere", "a/b", "\0", "t1@7"])
+def test_a_form_like_a_task_that_is_not_there_is_not_there(desk, name):
+    assert desk.client().get(reverse("web:new_task", args=["desk"]), {"like": name}).status_code == (
+        200 if name == "\0" else 404
+    )
