@@ -6,15 +6,17 @@ IllegalRunMove with a sentence.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from boards.flows import approving, decisions, runs
 from boards.flows.decisions import How, Turn
 from boards.flows.definition import ASKING_KINDS, StepDefinition
 from boards.flows.entering import Arrival, changed_data, complete, go
 from boards.flows.refusals import IllegalRunMove
-from boards.flows.situation import Situation, matcher, move_to, open_question, signal_of, working
+from boards.flows.situation import STARTED, Situation, matcher, move_to, open_question, signal_of, working
 from boards.flows.templating import TemplatingError
 from boards.models import StepChange
-from boards.states import Phase, RunStatus, Status
+from boards.states import LIVE, Phase, RunStatus, Status
 
 
 def mark_complete(at: Situation) -> str:
@@ -60,7 +62,8 @@ def move(at: Situation) -> str:
         return "same_step"
     if refusal := decisions.manual_move_refusal(at.flow, at.step, target):
         raise IllegalRunMove(refusal)
-    _refuse_working(at, "moved")
+    if not at.facts.get("cancel_turn"):  # else what still works is ended behind the move
+        _refuse_working(at, "moved", STARTED)
     try:
         return move_to(at, target.key, at.chain.name, StepChange.Trigger.MANUAL)
     except TemplatingError as error:
@@ -86,8 +89,8 @@ def _idle_step(at: Situation, what: str) -> StepDefinition:
     return at.step
 
 
-def _refuse_working(at: Situation, what: str) -> None:
-    task = working(at.visit)
+def _refuse_working(at: Situation, what: str, statuses: Collection[str] = LIVE) -> None:
+    task = working(at.visit, statuses)
     if task is not None:
         sentence = f"Its task is {Status(task.status).label.lower()}, so the run cannot be {what} yet. "
         raise IllegalRunMove(sentence + "Cancel the turn first.", task=task.public_id)

@@ -34,7 +34,7 @@ class Trigger(StrEnum):
     JUDGED = "judged"  # facts: round, verdict; the judge of a `loop` has spoken
     FINALIZED = "finalized"  # facts: result; the `finalize` of a `loop` has run
     MARK_COMPLETE = "mark_complete"
-    MANUAL = "manual"  # facts: step
+    MANUAL = "manual"  # facts: step, cancel_turn
     RUN_AGAIN = "run_again"
 
 

@@ -12,7 +12,7 @@ from django.db.models.functions import Now
 
 from boards.errors import Refusal
 from boards.flows import runs, works
-from boards.flows.definition import FlowDefinition, StepDefinition
+from boards.flows.definition import FlowDefinition, StageTask, StepDefinition
 from boards.flows.ending import answer_of, refused_words
 from boards.flows.joining import CANCELLED, COMPLETED, FAILED, WITHDRAWN
 from boards.flows.kinds.registry import LOOKERS
@@ -38,12 +38,16 @@ def start(
 ) -> Branch:
     """Make the row of one nested step and begin its work. Raises TemplatingError and Refusal."""
     branch = Branch.objects.create(visit=visit, role=role, key=step.key, position=position, round=round)
-    begin(run, flow, step, visit, branch)
+    runs.write_branch(branch, started_at=Now(), **works.begin(run, flow, step, visit, branch))
     return branch
 
 
-def begin(run: FlowRun, flow: FlowDefinition, step: StepDefinition, visit: Visit, branch: Branch) -> None:
-    runs.write_branch(branch, started_at=Now(), **works.begin(run, flow, step, visit, branch))
+def row(visit: Visit, step: StepDefinition | StageTask, role: Branch.Role, position: int, **fields: Any) -> Branch:
+    """Make the row of a work whose task is filed already."""
+    named = {name: value for name, value in fields.items() if name != "due_at"}
+    branch = Branch.objects.create(visit=visit, role=role, key=step.key, position=position, **named)
+    runs.write_branch(branch, started_at=Now(), due_at=fields.get("due_at"))
+    return branch
 
 
 def end(branch: Branch, outcome: str, *, output: Any = None, error: str = "") -> None:

@@ -14,7 +14,7 @@ from boards.errors import NotFound
 from boards.flows import runs
 from boards.flows.advance import OLDER_VISIT, REPEATED, Trigger, advance
 from boards.flows.refusals import IllegalRunMove, RunMovedOn
-from boards.flows.situation import working
+from boards.flows.situation import STARTED, working
 from boards.locks import engine_transaction
 from boards.models import FlowRun, Task, TranscriptItem
 from boards.states import Phase, RunStatus, Status
@@ -42,7 +42,7 @@ def move(
     require(chain, run, "flows.move")
     seen = visit_id or _current_visit(run)
     _make_way(chain, run.pk, seen, step_key, cancel_turn)
-    return _advanced(chain, run, Trigger.MANUAL, seen, step=step_key)
+    return _advanced(chain, run, Trigger.MANUAL, seen, step=step_key, cancel_turn=cancel_turn)
 
 
 def run_again(chain: Chain, run: FlowRun, *, visit_id: int | None = None) -> FlowRun:
@@ -121,17 +121,16 @@ def _make_way(chain: Chain, run_id: int, visit_id: int, step_key: str, cancel_tu
     visit, target = run.current_visit, flow.step(step_key)
     if visit is None or visit.pk != visit_id or target is None or target.key == visit.step_key:
         return
-    task = working(visit)
-    if task is None:
-        return
-    if task.status in (Status.IN_PROGRESS, Status.NEEDS_CHECK) and not cancel_turn:
-        label = Status(task.status).label.lower()
+    started = working(visit, STARTED)
+    if started is not None and not cancel_turn:
+        label = Status(started.status).label.lower()
         raise IllegalRunMove(
             f"Its task is {label}, so the run cannot be moved yet. Cancel its turn and move it, or wait.",
-            task=task.public_id,
+            task=started.public_id,
         )
-    if task.pk != visit.task_id:
-        return  # one of several works; what is left of them is ended behind the move
+    task = runs.task_of(visit)
+    if task is None or task.is_ended:
+        return  # of several works whatever is left is ended behind the move
     reason = f"{chain.name} moved the run to {target.name}."
     tasks.cancel(runs.flows_for(chain), task, reason, via="flow", cause=MOVED_AWAY)
     say(run, reason, task)
