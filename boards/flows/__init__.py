@@ -7,6 +7,7 @@ Doors use the functions named here. A definition is judged by `validation`, wher
 from boards.flows import clearing as _clearing
 from boards.flows import goal_judging as _goal_judging
 from boards.flows.advance import Trigger, advance
+from boards.flows.by_hand import complete_by_hand, run_from, skip_step
 from boards.flows.cancelling import cancel_run, cancel_turn
 from boards.flows.definition import Action, FlowDefinition, StepDefinition, load
 from boards.flows.goals import GoalState, goal
@@ -14,8 +15,9 @@ from boards.flows.kinds import calling as _calling
 from boards.flows.kinds import parallel as _parallel
 from boards.flows.kinds import stage as _stage
 from boards.flows.library import install, save_version
-from boards.flows.moving import mark_complete, move, run_again, signal
+from boards.flows.moving import mark_complete, move, run_again
 from boards.flows.refusals import IllegalRunMove, RunMovedOn
+from boards.flows.signals import complete_step, signal
 from boards.flows.starting import checked_inputs, start, start_again
 from boards.flows.validation import validate
 
@@ -36,14 +38,18 @@ __all__ = [
     "cancel_run",
     "cancel_turn",
     "checked_inputs",
+    "complete_by_hand",
+    "complete_step",
     "goal",
     "install",
     "load",
     "mark_complete",
     "move",
     "run_again",
+    "run_from",
     "save_version",
     "signal",
+    "skip_step",
     "start",
     "start_again",
     "validate",

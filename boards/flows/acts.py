@@ -24,7 +24,7 @@ def mark_complete(at: Situation) -> str:
 
     Behind the last step nothing follows: there the run is complete.
     """
-    step = _idle_step(at, "marked complete")
+    step = idle_step(at, "marked complete")
     if at.run.status != RunStatus.ACTIVE:
         label = RunStatus(at.run.status).label.lower()
         raise IllegalRunMove(f"The run is {label}, so nothing is left to mark complete.")
@@ -72,7 +72,7 @@ def move(at: Situation) -> str:
 
 def run_again(at: Situation) -> str:
     """Enter the same step anew: a new visit, with a new task or question."""
-    step = _idle_step(at, "run again")
+    step = idle_step(at, "run again")
     if at.run.status not in (RunStatus.ACTIVE, RunStatus.FAILED):
         raise IllegalRunMove(f"The run is {RunStatus(at.run.status).label.lower()}. Start it again instead.")
     if at.visit.phase == Phase.WAITING and step.kind in ASKING_KINDS and open_question(at):
@@ -81,7 +81,7 @@ def run_again(at: Situation) -> str:
     return "entered again"
 
 
-def _idle_step(at: Situation, what: str) -> StepDefinition:
+def idle_step(at: Situation, what: str) -> StepDefinition:
     """The current step, where nothing of it works at the moment."""
     if at.step is None:
         raise IllegalRunMove("The step of this run can no longer be read. Move the run to another step.")

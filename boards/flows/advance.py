@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from boards.actors import Chain, service
 from boards.debts.kinds import pays
-from boards.flows import acts, afterwards, failure_steps, runs, turns
+from boards.flows import acts, afterwards, failure_steps, repairs, runs, turns
 from boards.flows.kinds import called, looping, simple
 from boards.flows.situation import Situation
 from boards.locks import engine_transaction
@@ -36,6 +36,9 @@ class Trigger(StrEnum):
     MARK_COMPLETE = "mark_complete"
     MANUAL = "manual"  # facts: step, cancel_turn
     RUN_AGAIN = "run_again"
+    SKIP = "skip"  # facts: reason
+    BY_HAND = "complete_by_hand"  # facts: output
+    RUN_FROM = "run_from"  # facts: step
 
 
 REPEATED: Final = "repeated"
@@ -55,6 +58,9 @@ _HANDLERS: Final[dict[Trigger, Callable[[Situation], str]]] = {
     Trigger.MARK_COMPLETE: acts.mark_complete,
     Trigger.MANUAL: acts.move,
     Trigger.RUN_AGAIN: acts.run_again,
+    Trigger.SKIP: repairs.skip,
+    Trigger.BY_HAND: repairs.complete_by_hand,
+    Trigger.RUN_FROM: repairs.run_from,
 }
 
 

@@ -53,8 +53,16 @@ def working(visit: Visit, statuses: Collection[str] = LIVE) -> Task | None:
 
 
 def signal_of(run: FlowRun, visit: Visit) -> dict[str, Any] | None:
-    """The agent's word that its step is complete, where it was given in this visit."""
-    return run.signal if run.signal and run.signal.get("visit") == visit.pk else None
+    """The agent's word that its step is complete, where it was given in this visit and no person has written since."""
+    if not run.signal or run.signal.get("visit") != visit.pk:
+        return None
+    return run.signal if run.signal.get("messages", 0) == messages_of(visit) else None
+
+
+def messages_of(visit: Visit) -> int:
+    """How many messages people have sent to the visit's turn."""
+    steers = Task.objects.filter(pk=visit.task_id or 0).values_list("steers", flat=True).first()
+    return len(steers or ())
 
 
 def matcher(at: Situation) -> Callable[[str], bool]:
