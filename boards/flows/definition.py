@@ -117,13 +117,13 @@ class StageTask:
 
     def wire(self) -> dict[str, Any]:
         told: dict[str, Any] = {"key": self.key, "goal": self.goal}
-        for name, default in _STAGE_TASK_DEFAULTS.items():
+        for name, default in STAGE_TASK_DEFAULTS.items():
             if getattr(self, name) != default:
                 told[name] = list(self.deps) if name == "deps" else getattr(self, name)
         return told
 
 
-_STAGE_TASK_DEFAULTS: Final[Mapping[str, Any]] = {
+STAGE_TASK_DEFAULTS: Final[Mapping[str, Any]] = {
     "title": "",
     "assignee": "",
     "required": True,
@@ -147,7 +147,7 @@ class OnFailure:
 
     def wire(self) -> dict[str, Any]:
         then = f"goto {self.goto}" if self.then == "goto" else self.then
-        steps = [step.wire() for step in self.steps]
+        steps = [step.inner_wire() for step in self.steps]
         return {"steps": steps, "then": then} if steps else {"then": then}
 
 
@@ -213,9 +213,12 @@ class StepDefinition:
     def settings(self) -> dict[str, Any]:
         """What `FlowStep.settings` holds: every field that differs from its default, as in the YAML."""
         told = {name: getattr(self, name) for name, default in STEP_DEFAULTS.items() if getattr(self, name) != default}
-        for name in ("choices", "branches", "tasks"):
-            if inner := getattr(self, name):
-                told[name] = [each.wire() for each in inner]
+        if self.choices:
+            told["choices"] = [way.wire() for way in self.choices]
+        if self.branches:
+            told["branches"] = [branch.inner_wire() for branch in self.branches]
+        if self.tasks:
+            told["tasks"] = [task.wire() for task in self.tasks]
         if self.on_failure is not None:
             told["on_failure"] = self.on_failure.wire()
         moments = {moment: getattr(self, moment) for moment in MOMENTS}
@@ -226,6 +229,11 @@ class StepDefinition:
         """As it is exported; the cancel flag is always written (section 3.6)."""
         flag = "cancel_triggers_turn_complete"
         return {"key": self.key, "name": self.name, "kind": self.kind, flag: getattr(self, flag)} | self.settings()
+
+    def inner_wire(self) -> dict[str, Any]:
+        """As it stands inside another step, where it is no column and has no events of its own."""
+        named = {"key": self.key} if self.name == self.key else {"key": self.key, "name": self.name}
+        return named | {"kind": self.kind} | self.settings()
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,7 +323,7 @@ def _inner_steps(told: Iterable[Mapping[str, Any]]) -> tuple[StepDefinition, ...
 
 
 def _stage_task(told: Mapping[str, Any]) -> StageTask:
-    known = {name: told.get(name, default) for name, default in _STAGE_TASK_DEFAULTS.items()}
+    known = {name: told.get(name, default) for name, default in STAGE_TASK_DEFAULTS.items()}
     return StageTask(key=told["key"], goal=told["goal"], **known | {"deps": tuple(known["deps"])})
 
 
