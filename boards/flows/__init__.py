@@ -11,14 +11,14 @@ from boards.flows.by_hand import complete_by_hand, run_from, skip_step
 from boards.flows.cancelling import cancel_run, cancel_turn
 from boards.flows.definition import Action, FlowDefinition, StepDefinition, load
 from boards.flows.goals import GoalState, goal
-from boards.flows.kinds import calling as _calling
-from boards.flows.kinds import parallel as _parallel
-from boards.flows.kinds import stage as _stage
 from boards.flows.library import install, save_version
 from boards.flows.moving import mark_complete, move, run_again
 from boards.flows.refusals import IllegalRunMove, RunMovedOn
 from boards.flows.signals import complete_step, signal
 from boards.flows.starting import checked_inputs, start, start_again
+from boards.flows.steps import calling as _calling
+from boards.flows.steps import parallel as _parallel
+from boards.flows.steps import stage as _stage
 from boards.flows.validation import validate
 
 __all__ = [

@@ -14,8 +14,8 @@ from typing import Any, Final
 from boards.actors import Chain, service
 from boards.debts.kinds import pays
 from boards.flows import acts, afterwards, failure_steps, repairs, runs, turns
-from boards.flows.kinds import called, looping, simple
 from boards.flows.situation import Situation
+from boards.flows.steps import called, looping, simple
 from boards.locks import engine_transaction
 from boards.models import Debt, FlowOperation, Visit
 

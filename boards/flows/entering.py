@@ -19,8 +19,8 @@ from boards.actors import Chain
 from boards.errors import Refusal
 from boards.flows import afterwards, data, failing, runs, templating, works
 from boards.flows.definition import MANY_KINDS, Action, FlowDefinition, StepDefinition
-from boards.flows.kinds.registry import STARTERS
 from boards.flows.side_effects import SIDE_EFFECTS
+from boards.flows.steps.registry import STARTERS
 from boards.flows.templating import TemplatingError
 from boards.models import FlowRun, StepChange, Visit
 from boards.states import Phase, RunStatus
@@ -139,4 +139,8 @@ def _begin(run: FlowRun, flow: FlowDefinition, arrival: Arrival, visit: Visit) -
 def _start_work(run: FlowRun, flow: FlowDefinition, step: StepDefinition, visit: Visit, chain: Chain) -> dict[str, Any]:
     """What runs in the step, by its kind; answers what the visit is to say."""
     starter = STARTERS.get(step.kind)
-    return works.begin(run, flow, step, visit) if starter is None else starter(run, flow, step, visit, chain)
+    if starter is None:
+        return works.begin(run, flow, step, visit)
+    # A due time that is written on a step of several works holds for the whole stay.
+    due = {"due_at": works.due_in(step.timeout_ms)} if step.timeout_ms is not None else {}
+    return due | starter(run, flow, step, visit, chain)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from boards import flows
-from boards.flows.kinds.calling import MAX_DEPTH
+from boards.flows.steps.calling import MAX_DEPTH
 from boards.models import Event, FlowRun, Task
 from tests.flows.cast import Stage, fresh, history, place, settle
 from tests.flows.kinds_cast import define, open_task, output, started, work

@@ -15,9 +15,9 @@ from boards.flows.decisions import USER_CANCEL, How, Turn
 from boards.flows.definition import FlowDefinition, StageTask, StepDefinition
 from boards.flows.ending import end_turn
 from boards.flows.joining import Staged
-from boards.flows.kinds import parallel
-from boards.flows.kinds.registry import looks, starts
 from boards.flows.situation import Situation
+from boards.flows.steps import parallel
+from boards.flows.steps.registry import looks, starts
 from boards.models import Branch, FlowRun, StepChange, Task, Visit
 from boards.states import Phase, RunStatus
 from boards.tasks import Filing

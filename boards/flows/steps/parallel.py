@@ -13,8 +13,8 @@ from boards.flows.decisions import USER_CANCEL, How, Turn
 from boards.flows.definition import FlowDefinition, StepDefinition
 from boards.flows.ending import end_turn
 from boards.flows.joining import Joined
-from boards.flows.kinds.registry import looks, starts
 from boards.flows.situation import Situation, open_question
+from boards.flows.steps.registry import looks, starts
 from boards.models import Branch, FlowRun, StepChange, Visit
 from boards.states import Phase
 

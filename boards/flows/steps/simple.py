@@ -18,9 +18,9 @@ from boards.flows import afterwards, data, decisions, failing, runs, side_effect
 from boards.flows.decisions import How, Turn
 from boards.flows.definition import FlowDefinition, StepDefinition
 from boards.flows.ending import end_turn
-from boards.flows.kinds.registry import starts
 from boards.flows.outcomes import ENDED_RUN, OVERTAKEN
 from boards.flows.situation import Situation, matcher, open_question
+from boards.flows.steps.registry import starts
 from boards.flows.templating import TemplatingError
 from boards.models import FlowRun, FlowStep, StepChange, Visit
 from boards.states import Phase, RunStatus
