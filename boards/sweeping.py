@@ -21,7 +21,7 @@ from django.db.models.functions import Cast, Now, Substr
 from boards import flows, live_notices, people, tasks, upkeep
 from boards.actors import service
 from boards.debts import paying
-from boards.flows.kinds import simple
+from boards.flows.steps import simple
 from boards.models import Debt, IdempotencyKey, Process, Task
 from boards.queries.drains import silent_drains
 from boards.states import Status

@@ -6,6 +6,7 @@ IllegalRunMove with a sentence.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any, Final
 
 from boards.actors import Chain
@@ -14,11 +15,11 @@ from boards.flows.decisions import How, Turn
 from boards.flows.definition import ASKING_KINDS, FlowDefinition, StepDefinition
 from boards.flows.entering import Arrival, changed_data, complete, go
 from boards.flows.refusals import IllegalRunMove
-from boards.flows.situation import Situation, matcher, move_to, open_question, signal_of, working
+from boards.flows.situation import STARTED, Situation, matcher, move_to, open_question, signal_of, working
 from boards.flows.stopping import refuse_stopping
 from boards.flows.templating import TemplatingError
 from boards.models import FlowRun, StepChange
-from boards.states import Phase, RunStatus, Status
+from boards.states import LIVE, Phase, RunStatus, Status
 
 SAME_STEP: Final = "same_step"
 CANCEL_AND_MOVE: Final = "cancel_and_move"  # what a refusal offers where the task still works
@@ -29,7 +30,7 @@ def mark_complete(at: Situation) -> str:
 
     Behind the last step nothing follows: there the run is complete.
     """
-    step = _idle_step(at, "marked complete")
+    step = idle_step(at, "marked complete")
     if at.run.status != RunStatus.ACTIVE:
         label = RunStatus(at.run.status).label.lower()
         raise IllegalRunMove(f"The run is {label}, so nothing is left to mark complete.")
@@ -60,7 +61,10 @@ def move(at: Situation) -> str:
     target = move_target(at.run, at.flow, at.facts["step"])
     if target.key == at.visit.step_key:
         return SAME_STEP
-    _refuse_working(at, "moved")
+    if at.facts.get("cancel_turn"):  # what still works is ended behind the move
+        refuse_stopping(at.visit)
+    else:
+        _refuse_working(at, "moved", STARTED)
     try:
         return move_to(at, target.key, at.chain.name, StepChange.Trigger.MANUAL)
     except TemplatingError as error:
@@ -90,7 +94,7 @@ def move_target(run: FlowRun, flow: FlowDefinition, key: str) -> StepDefinition:
 
 def run_again(at: Situation) -> str:
     """Enter the same step anew: a new visit, with a new task or question."""
-    step = _idle_step(at, "run again")
+    step = idle_step(at, "run again")
     if at.run.status not in (RunStatus.ACTIVE, RunStatus.FAILED):
         raise IllegalRunMove(f"The run is {RunStatus(at.run.status).label.lower()}. Start it again instead.")
     if at.visit.phase == Phase.WAITING and step.kind in ASKING_KINDS and open_question(at):
@@ -99,7 +103,7 @@ def run_again(at: Situation) -> str:
     return "entered again"
 
 
-def _idle_step(at: Situation, what: str) -> StepDefinition:
+def idle_step(at: Situation, what: str) -> StepDefinition:
     """The current step, where nothing of it works at the moment."""
     if at.run.archived_at is not None:
         raise IllegalRunMove(decisions.ARCHIVED)
@@ -109,9 +113,9 @@ def _idle_step(at: Situation, what: str) -> StepDefinition:
     return at.step
 
 
-def _refuse_working(at: Situation, what: str) -> None:
+def _refuse_working(at: Situation, what: str, statuses: Collection[str] = LIVE) -> None:
     refuse_stopping(at.visit)
-    task = working(at.visit)
+    task = working(at.visit, statuses)
     if task is not None:
         offer = CANCEL_AND_MOVE if what == "moved" else ""
         sentence = f"Its task is {Status(task.status).label.lower()}, so the run cannot be {what} yet. "

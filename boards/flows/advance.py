@@ -13,9 +13,9 @@ from typing import Any, Final
 
 from boards.actors import Chain, service
 from boards.debts.kinds import pays
-from boards.flows import acts, afterwards, failure_steps, runs, timeouts, turns
-from boards.flows.kinds import called, looping, simple
+from boards.flows import acts, afterwards, failure_steps, repairs, runs, timeouts, turns
 from boards.flows.situation import Situation
+from boards.flows.steps import called, looping, simple
 from boards.locks import engine_transaction
 from boards.models import Debt, FlowOperation, Visit
 
@@ -34,8 +34,11 @@ class Trigger(StrEnum):
     JUDGED = "judged"  # facts: round, verdict; the judge of a `loop` has spoken
     FINALIZED = "finalized"  # facts: result; the `finalize` of a `loop` has run
     MARK_COMPLETE = "mark_complete"
-    MANUAL = "manual"  # facts: step
+    MANUAL = "manual"  # facts: step, cancel_turn
     RUN_AGAIN = "run_again"
+    SKIP = "skip"  # facts: reason
+    BY_HAND = "complete_by_hand"  # facts: output
+    RUN_FROM = "run_from"  # facts: step
 
 
 REPEATED: Final = "repeated"
@@ -55,6 +58,9 @@ _HANDLERS: Final[dict[Trigger, Callable[[Situation], str]]] = {
     Trigger.MARK_COMPLETE: acts.mark_complete,
     Trigger.MANUAL: acts.move,
     Trigger.RUN_AGAIN: acts.run_again,
+    Trigger.SKIP: repairs.skip,
+    Trigger.BY_HAND: repairs.complete_by_hand,
+    Trigger.RUN_FROM: repairs.run_from,
 }
 
 

@@ -1,7 +1,7 @@
 """Works of which a visit has several: branches of a `parallel`, tasks of a `stage` or `loop`, steps of `on_failure`.
 
 Each is a row. It ends when its task ends or its question is answered, under the run's lock; then whoever its step's
-kind belongs to looks at all of them (`kinds.registry.LOOKERS`).
+kind belongs to looks at all of them (`steps.registry.LOOKERS`).
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from typing import Any, Final
 from django.db.models.functions import Now
 
 from boards.errors import Refusal
-from boards.flows import runs, works
-from boards.flows.definition import FlowDefinition, StepDefinition
+from boards.flows import failing, runs, works
+from boards.flows.definition import FlowDefinition, StageTask, StepDefinition
 from boards.flows.ending import answer_of, refused_words
 from boards.flows.joining import CANCELLED, COMPLETED, FAILED, WITHDRAWN
-from boards.flows.kinds.registry import LOOKERS
 from boards.flows.outcomes import ENDED_RUN, OVERTAKEN, is_over
 from boards.flows.situation import Situation
+from boards.flows.steps.registry import LOOKERS
 from boards.models import Branch, FlowRun, Hold, Task, Visit
 from boards.states import HoldState, Phase, RunStatus, Status
 
@@ -38,12 +38,16 @@ def start(
 ) -> Branch:
     """Make the row of one nested step and begin its work. Raises TemplatingError and Refusal."""
     branch = Branch.objects.create(visit=visit, role=role, key=step.key, position=position, round=round)
-    begin(run, flow, step, visit, branch)
+    runs.write_branch(branch, started_at=Now(), **works.begin(run, flow, step, visit, branch))
     return branch
 
 
-def begin(run: FlowRun, flow: FlowDefinition, step: StepDefinition, visit: Visit, branch: Branch) -> None:
-    runs.write_branch(branch, started_at=Now(), **works.begin(run, flow, step, visit, branch))
+def row(visit: Visit, step: StepDefinition | StageTask, role: Branch.Role, position: int, **fields: Any) -> Branch:
+    """Make the row of a work whose task is filed already."""
+    named = {name: value for name, value in fields.items() if name != "due_at"}
+    branch = Branch.objects.create(visit=visit, role=role, key=step.key, position=position, **named)
+    runs.write_branch(branch, started_at=Now(), due_at=fields.get("due_at"))
+    return branch
 
 
 def end(branch: Branch, outcome: str, *, output: Any = None, error: str = "") -> None:
@@ -80,6 +84,12 @@ def withdrawn(at: Situation, branch: Branch) -> str:
     if task is None or not task.withdrawn or branch.outcome:
         return OVERTAKEN
     end(branch, WITHDRAWN, error="The due time passed.")
+    of_stay = Visit.objects.filter(pk=at.visit.pk, due_at__lte=Now()).exists()
+    if of_stay and branch.role != Branch.Role.FAILURE and at.run.status == RunStatus.ACTIVE:
+        if at.visit.phase == Phase.FAILURE:
+            return OVERTAKEN
+        failing.fail(at.run, at.flow, at.visit, "The due time passed.", at.chain, "timeout")
+        return "failed"
     return _look(at, branch, completed=False)
 
 

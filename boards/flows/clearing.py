@@ -8,7 +8,7 @@ from __future__ import annotations
 from boards import people, tasks
 from boards.actors import Chain, service
 from boards.debts.kinds import pays
-from boards.flows import branches, cancelling, runs
+from boards.flows import branches, cancelling, failing, runs
 from boards.models import Branch, Debt, Task, Visit
 from boards.states import TERMINAL, RunStatus, Verb
 from boards.tasks import Options, Settlement
@@ -32,16 +32,24 @@ def pay_visit_clear(debt: Debt) -> bool:
 
 
 def _clear(chain: Chain, visit: Visit, cause: str, words: str) -> bool:
-    rows = list(visit.branches.filter(outcome="").exclude(role=Branch.Role.FAILURE))
+    """First the tasks; the questions in a transaction of their own, since the endings' debts are locked behind them."""
+    rows = list(visit.branches.filter(outcome=""))
+    if cause == failing.CAUSE:  # the failure steps come after what has failed
+        rows = [branch for branch in rows if branch.role != Branch.Role.FAILURE]
+    working = [branch for branch in rows if branch.task_id is not None]
+    if working:
+        for branch in working:
+            branches.end(branch, "cancelled", error=words)
+        live = Task.objects.filter(pk__in=[b.task_id for b in working if b.task_id]).exclude(
+            status__in=sorted(TERMINAL)
+        )
+        keys = list(live.order_by("pk").values_list("pk", flat=True))
+        tasks.settle_many([_settlement(chain, key, cause, words) for key in keys])
+        return False
     for branch in rows:
         branches.end(branch, "cancelled", error=words)
-    keys = [branch.task_id for branch in rows if branch.task_id is not None]
-    live = Task.objects.filter(pk__in=keys).exclude(status__in=sorted(TERMINAL)).order_by("pk")
-    if settlements := [_settlement(chain, key, cause, words) for key in live.values_list("pk", flat=True)]:
-        tasks.settle_many(settlements)
-    asked = [branch.pk for branch in rows if branch.task_id is None]
-    if asked:
-        people.discard_visit_holds(chain, visit.pk, words, branches=asked)
+    if rows:
+        people.discard_visit_holds(chain, visit.pk, words, branches=[branch.pk for branch in rows])
     return True
 
 

@@ -19,9 +19,9 @@ from boards.actors import Chain
 from boards.errors import Refusal
 from boards.flows import afterwards, data, due_times, failing, runs, templating, wip, works
 from boards.flows.definition import MANY_KINDS, Action, FlowDefinition, StepDefinition
-from boards.flows.kinds.registry import STARTERS
 from boards.flows.limits import Limits
 from boards.flows.side_effects import SIDE_EFFECTS
+from boards.flows.steps.registry import STARTERS
 from boards.flows.templating import TemplatingError
 from boards.models import FlowRun, StepChange, Visit
 from boards.states import Phase, RunStatus

@@ -13,9 +13,9 @@ from boards.flows.decisions import How, Turn
 from boards.flows.definition import OnFailure
 from boards.flows.ending import end_turn
 from boards.flows.joining import COMPLETED
-from boards.flows.kinds.registry import looks
 from boards.flows.outcomes import ENDED_RUN, OVERTAKEN
 from boards.flows.situation import Situation, move_to
+from boards.flows.steps.registry import looks
 from boards.flows.templating import TemplatingError
 from boards.models import Branch, StepChange
 from boards.states import Phase, RunStatus

@@ -22,7 +22,7 @@ from boards.flows import definition
 from boards.flows.advance import Trigger, advance
 from boards.flows.definition import StepDefinition
 from boards.flows.goals import GOALS, Decision, GoalState, checked_tasks, checked_verdict
-from boards.flows.kinds.looping import FINALIZE
+from boards.flows.steps.looping import FINALIZE
 from boards.locks import Rank, engine_transaction, taking
 from boards.models import Branch, Debt, Visit
 from boards.tasks import cleaning

@@ -13,7 +13,7 @@ from boards.flows.decisions import target_of
 from boards.flows.definition import MOMENTS, STEP_DEFAULTS, Action, FlowDefinition, StepDefinition
 from boards.flows.document import Located, Problems
 from boards.flows.judging_parts import PartsJudge
-from boards.flows.kind_fields import FIELDS, NEEDED, OF_ONE_KIND, kinds_with
+from boards.flows.kinds import FIELDS, NEEDED, OF_ONE_KIND, kinds_with
 from boards.flows.templating import CONDITION_NAMES, PROMPT_NAMES, Known
 
 # Kinds that hold a run until something ends; a column may let it stand for good.

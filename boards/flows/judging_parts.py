@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from boards.flows import templating
 from boards.flows.cycles import loops
 from boards.flows.definition import STEP_DEFAULTS, FlowDefinition, StepDefinition
-from boards.flows.kind_fields import FIELDS, NEEDED, OF_ONE_KIND, kinds_with
+from boards.flows.kinds import FIELDS, NEEDED, OF_ONE_KIND, kinds_with
 from boards.flows.templating import Known
 
 

@@ -21,7 +21,7 @@ from boards.flows.definition import (
     Way,
 )
 from boards.flows.document import Located, Problems
-from boards.flows.kind_fields import INNER_KINDS
+from boards.flows.kinds import INNER_KINDS
 
 MAX_INNER: Final = 100
 _THEN: Final = re.compile(r"fail|continue|goto (?P<key>\S+)")

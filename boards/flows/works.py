@@ -6,6 +6,7 @@ fault does to the step is said by whoever calls.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any, Final
 
@@ -29,14 +30,29 @@ def begin(
 ) -> dict[str, Any]:
     """File the task or ask; answers what the visit, or the branch, is to say. Raises TemplatingError and Refusal."""
     if step.files_task:
-        return {
-            "phase": Phase.WORKING,
-            "task": _file_task(run, flow, step, visit),
-            "due_at": due_in(step.timeout_ms) if branch else None,
-        }
+        (task,) = file_all(run, flow, [step], visit)
+        return {"phase": Phase.WORKING, "task": task, "due_at": due_in(step.timeout_ms) if branch else None}
     if step.kind in ASKING_KINDS:
         return {"phase": Phase.WAITING, "due_at": _ask(run, flow, step, visit, branch).due_at}
     return {"phase": Phase.WAITING}
+
+
+def file_all(run: FlowRun, flow: FlowDefinition, steps: Sequence[StepDefinition], visit: Visit) -> list[Task]:
+    """File the tasks of several steps of one visit, all or none: one call, since it locks left of what it leaves."""
+    known, given = data.values(run, flow), data.task_input(run)
+    filings = [
+        Filing(
+            goal=goal_of(flow, step.prompt, known),
+            title=title_of(step.name, run),
+            input=given,
+            assignee=step.assignee or flow.agent,
+            checker=step.checker,
+            max_attempts=step.max_attempts,
+        )
+        for step in steps
+    ]
+    board = run.flow.board
+    return tasks.file_tasks(runs.chain_of(run), board, filings, visit=visit, session_id=run.session_id, allow_same=True)
 
 
 def title_of(name: str, run: FlowRun) -> str:
@@ -53,19 +69,6 @@ def goal_of(flow: FlowDefinition, prompt: str, known: dict[str, Any]) -> str:
     """The flow's prompt and then the step's, both worked out."""
     prompts = [templating.render(each, known).strip() for each in (flow.prompt, prompt)]
     return "\n\n".join(part for part in prompts if part)
-
-
-def _file_task(run: FlowRun, flow: FlowDefinition, step: StepDefinition, visit: Visit) -> Task:
-    filing = Filing(
-        goal=goal_of(flow, step.prompt, data.values(run, flow)),
-        title=title_of(step.name, run),
-        input=data.task_input(run),
-        assignee=step.assignee or flow.agent,
-        checker=step.checker,
-        max_attempts=step.max_attempts,
-    )
-    board = run.flow.board
-    return tasks.file_task(runs.chain_of(run), board, filing, visit=visit, session_id=run.session_id, allow_same=True)
 
 
 def _ask(run: FlowRun, flow: FlowDefinition, step: StepDefinition, visit: Visit, branch: Branch | None) -> Hold:

@@ -19,6 +19,7 @@ from django.utils.translation import gettext as _
 
 from boards import policy
 from boards.models import FlowRun, FlowStep, Hold, Member, Session, Task, Visit
+from boards.queries.ask_votes import vote_words
 from boards.queries.drafts import DraftView, draft_view
 from boards.queries.schema_fields import Field, fields_of
 from boards.queries.silence import IfNobody, if_nobody, option_label
@@ -61,6 +62,7 @@ class AskView:
     note: str = ""
     may_undo: bool = False  # the reader's own answer, while it settles
     sender: str = ""  # of a gate draft: who sends it on a yes, as a sentence
+    votes: str = ""  # of a question that several persons decide
     form_key: str = field(default_factory=lambda: uuid.uuid4().hex)
 
     @property
@@ -277,6 +279,7 @@ def _view(hold: Hold, member: Member, steps: dict[tuple[int, str], str]) -> AskV
         note=str(answer.get("text", "")),
         may_undo=bool(getattr(hold, "is_settling", False)) and hold.answered_by_id == member.user_id,
         sender=sender_words(hold),
+        votes=vote_words(hold),
     )
 
 

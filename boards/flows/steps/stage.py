@@ -15,14 +15,12 @@ from boards.flows.decisions import USER_CANCEL, How, Turn
 from boards.flows.definition import FlowDefinition, StageTask, StepDefinition
 from boards.flows.ending import end_turn
 from boards.flows.joining import Staged
-from boards.flows.kinds import parallel
-from boards.flows.kinds.registry import looks, starts
 from boards.flows.situation import Situation
+from boards.flows.steps import parallel
+from boards.flows.steps.registry import looks, starts
 from boards.models import Branch, FlowRun, StepChange, Task, Visit
 from boards.states import Phase, RunStatus
 from boards.tasks import Filing
-
-from django.db.models.functions import Now  # isort: skip
 
 
 @starts("stage")
@@ -43,17 +41,8 @@ def file_all(
         runs.chain_of(run), run.flow.board, filings, visit=visit, session_id=run.session_id, allow_same=True
     )
     for place, (each, task) in enumerate(zip(told, filed, strict=True)):
-        branch = Branch.objects.create(
-            visit=visit,
-            role=Branch.Role.STAGE,
-            key=each.key,
-            position=place,
-            round=round,
-            required=each.required,
-            task=task,
-            phase=Phase.WORKING,
-        )
-        runs.write_branch(branch, started_at=Now(), due_at=works.due_in(each.timeout_ms))
+        fields = {"round": round, "required": each.required, "task": task, "phase": Phase.WORKING}
+        branches.row(visit, each, Branch.Role.STAGE, place, due_at=works.due_in(each.timeout_ms), **fields)
 
 
 def _filing(

@@ -17,10 +17,10 @@ from boards.flows.decisions import USER_CANCEL, How, Turn
 from boards.flows.definition import FlowDefinition, StageTask, StepDefinition
 from boards.flows.ending import end_turn
 from boards.flows.goals import GOALS, Decision
-from boards.flows.kinds import parallel, stage
-from boards.flows.kinds.registry import looks, starts
 from boards.flows.outcomes import ENDED_RUN, OVERTAKEN
 from boards.flows.situation import Situation
+from boards.flows.steps import parallel, stage
+from boards.flows.steps.registry import looks, starts
 from boards.flows.templating import TemplatingError
 from boards.models import Branch, FlowRun, StepChange, Visit
 from boards.states import Phase, RunStatus

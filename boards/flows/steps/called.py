@@ -33,5 +33,5 @@ def child_ended(at: Situation) -> str:
 
 def _output(child: FlowRun) -> dict[str, Any]:
     """{"run", "data", "steps": {key: its last output}}."""
-    outputs = child.visits.exclude(output=None).order_by("pk").values_list("step_key", "output")
+    outputs = child.visits.filter(output__isnull=False).order_by("pk").values_list("step_key", "output")
     return {"run": child.number, "data": child.data, "steps": dict(outputs)}

@@ -8,13 +8,13 @@ from __future__ import annotations
 from typing import Any
 
 from boards.actors import Chain
-from boards.flows import afterwards, branches, decisions, failing, joining, runs
+from boards.flows import afterwards, branches, decisions, failing, joining, runs, works
 from boards.flows.decisions import USER_CANCEL, How, Turn
 from boards.flows.definition import FlowDefinition, StepDefinition
 from boards.flows.ending import end_turn
 from boards.flows.joining import Joined
-from boards.flows.kinds.registry import looks, starts
 from boards.flows.situation import Situation, open_question
+from boards.flows.steps.registry import looks, starts
 from boards.models import Branch, FlowRun, StepChange, Visit
 from boards.states import Phase
 
@@ -22,9 +22,15 @@ from boards.states import Phase
 @starts("parallel")
 def start(run: FlowRun, flow: FlowDefinition, step: StepDefinition, visit: Visit, chain: Chain) -> dict[str, Any]:
     """Begin every branch. Tasks are filed before anything is asked, since they are locked left of questions."""
-    ordered = sorted(enumerate(step.branches), key=lambda placed: not placed[1].files_task)
-    for place, nested in ordered:
-        branches.start(run, flow, nested, visit, role=Branch.Role.BRANCH, position=place)
+    placed = list(enumerate(step.branches))
+    filing = [(place, nested) for place, nested in placed if nested.files_task]
+    filed = works.file_all(run, flow, [nested for _, nested in filing], visit) if filing else []
+    for (place, nested), task in zip(filing, filed, strict=True):
+        begun = {"phase": Phase.WORKING, "task": task, "due_at": works.due_in(nested.timeout_ms)}
+        branches.row(visit, nested, Branch.Role.BRANCH, place, **begun)
+    for place, nested in placed:
+        if not nested.files_task:
+            branches.start(run, flow, nested, visit, role=Branch.Role.BRANCH, position=place)
     return {"phase": Phase.WORKING}
 
 

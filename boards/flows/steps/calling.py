@@ -16,7 +16,7 @@ from boards.errors import InvalidInput
 from boards.flows import data, definition, runs, starting, templating
 from boards.flows.advance import Trigger, advance
 from boards.flows.definition import FlowDefinition, StepDefinition
-from boards.flows.kinds.registry import starts
+from boards.flows.steps.registry import starts
 from boards.models import Debt, Flow, FlowRun, FlowVersion, Visit
 from boards.states import Phase
 

@@ -18,9 +18,9 @@ from boards.flows import afterwards, data, decisions, failing, runs, side_effect
 from boards.flows.decisions import How, Turn
 from boards.flows.definition import FlowDefinition, StepDefinition
 from boards.flows.ending import end_turn
-from boards.flows.kinds.registry import starts
 from boards.flows.outcomes import ENDED_RUN, OVERTAKEN
 from boards.flows.situation import Situation, matcher, open_question
+from boards.flows.steps.registry import starts
 from boards.flows.templating import TemplatingError
 from boards.models import FlowRun, FlowStep, StepChange, Visit
 from boards.states import Phase, RunStatus
@@ -119,7 +119,7 @@ def wait_over(at: Situation) -> str:
 def due_waits(limit: int) -> list[tuple[int, int, datetime, int]]:
     """(run, visit, due time, space) of waits whose moment has come and that nobody has moved on; oldest due first."""
     step = FlowStep.objects.filter(version=OuterRef("run__version"), key=OuterRef("step_key"), kind="wait")
-    due = Visit.objects.filter(Exists(step), left_at__isnull=True, due_at__lte=Now(), output=None)
+    due = Visit.objects.filter(Exists(step), left_at__isnull=True, due_at__lte=Now(), output__isnull=True)
     waiting = due.filter(phase=Phase.WAITING, run__status=RunStatus.ACTIVE).order_by("due_at", "pk")
     found = waiting.values_list("run", "pk", "due_at", "run__flow__space")[:limit]
     return [(run, visit, due_at, space) for run, visit, due_at, space in found if due_at is not None]
