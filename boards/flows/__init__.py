@@ -12,6 +12,7 @@ from boards.flows.library import install, save_version
 from boards.flows.moving import mark_complete, move, run_again, signal
 from boards.flows.refusals import IllegalRunMove, RunMovedOn
 from boards.flows.starting import checked_inputs, start, start_again
+from boards.flows.stopping import awaits_stop
 from boards.flows.validation import validate
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "StepDefinition",
     "Trigger",
     "advance",
+    "awaits_stop",
     "cancel_run",
     "cancel_turn",
     "checked_inputs",

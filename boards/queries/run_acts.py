@@ -116,6 +116,8 @@ def _not_cancel(at: Standing) -> str:
 def _not_move(at: Standing) -> str:
     if at.run.status == RunStatus.CANCELLED:
         return _("The run was cancelled. Start it again instead.")
+    if at.stopping:
+        return _("Its turn is still being stopped.")
     if at.task is not None and at.task.status in {Status.IN_PROGRESS, Status.NEEDS_CHECK}:
         return _("Its turn is still open. Cancel the turn first, or wait.")
     return "" if at.visit else _("The run stands in no step yet.")

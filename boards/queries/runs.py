@@ -19,6 +19,7 @@ from django.utils.translation import gettext as _
 from boards.models import Attempt, Debt, Flow, FlowRun, FlowStep, FlowVersion, Hold, Member, StepChange, Task, Visit
 from boards.queries.asks import AskView, asks_for
 from boards.queries.run_acts import RunAct, Standing, acts_on
+from boards.queries.run_due import Countdown, countdown, due_moments
 from boards.queries.run_log import Log, run_log
 from boards.queries.run_steps import PERSON_KINDS, StepView, run_state, step_views
 from boards.queries.run_time import Axis, Span, TimeRow, bars, step_spans, sums, task_spans
@@ -64,17 +65,6 @@ class Moment:
     rest: str
     at: datetime
     trigger: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Countdown:
-    """The due time of the current step's turn: seconds used of those it has."""
-
-    due_at: datetime
-    step_name: str
-    used: int
-    given: int
-    asks: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,6 +287,7 @@ def _history(
         for ask in closed
         if ask.hold.answered_at and ask.hold.pk not in moved
     ]
+    told += [Moment("clock", due.what, due.rest, due.at, "answered") for due in due_moments(run)]
     if run.completed_at:
         icon = {RunStatus.COMPLETED: "done", RunStatus.FAILED: "stuck"}.get(RunStatus(run.status), "skipped")
         told.append(Moment(icon, "", "", run.completed_at, run.status))
@@ -371,12 +362,8 @@ def _standing(
 def _countdown(
     run: FlowRun, nodes: Sequence[StepView], task: Task | None, open_holds: Sequence[Hold], now: datetime
 ) -> Countdown | None:
-    """The due time of a turn; an approval's own due time stands in its question."""
     visit = run.current_visit
-    if visit is None or visit.due_at is None or visit.left_at or task is None or task.is_ended:
-        return None
-    if run.status != RunStatus.ACTIVE:
-        return None
-    name = next((node.name for node in nodes if node.key == visit.step_key), visit.step_key)
-    used = int((now - visit.entered_at).total_seconds())
-    return Countdown(visit.due_at, name, used, int((visit.due_at - visit.entered_at).total_seconds()), bool(open_holds))
+    key = visit.step_key if visit else ""
+    name = next((node.name for node in nodes if node.key == key), key)
+    works = task is not None and not task.is_ended
+    return countdown(run, name, works=works, asks=bool(open_holds), now=now)
