@@ -19,7 +19,9 @@ from django.db.models import Exists, OuterRef, Q
 from django.db.models.functions import Cast, Now, Substr
 
 from boards import flows, live_notices, people, tasks
+from boards.actors import service
 from boards.debts import paying
+from boards.flows.steps import simple
 from boards.models import Debt, IdempotencyKey, Process, Task
 from boards.queries.drains import silent_drains
 from boards.states import Status
@@ -60,6 +62,7 @@ def sweep_once(limit: int = LIMIT) -> SweepReport:
         # Before the questions: past a step's due time nothing of its task is answered by silence any more.
         "tasks withdrawn": flows.withdraw_due,
         "questions past their time": people.expire_due,
+        "waits of runs ended": end_waits,
         "chains freed from a stop": free_late_chains,
         "debts paid": paying.pay_due,
         "stops of dead drains paid": pay_stops_of_dead_drains,
@@ -141,6 +144,17 @@ def _lease_is_over(debt: Debt) -> bool:
     span_ms = debt.task.board.lease_ms if debt.task else 0
     span_ms = int(debt.data.get("lease_ms") or span_ms)
     return Debt.objects.filter(pk=debt.pk, created_at__lte=Now() - timedelta(milliseconds=span_ms)).exists()
+
+
+def end_waits(limit: int = LIMIT) -> int:
+    """Move on the runs whose `wait` is over. Each due time is one operation, so two sweepers fire it once."""
+    found = simple.due_waits(limit)
+    for run_id, visit_id, due_at, space_id in found:
+        operation = simple.wait_operation(visit_id, due_at)
+        flows.advance(
+            run_id, visit_id, flows.Trigger.WAIT_OVER, operation_id=operation, chain=service("flows", space_id)
+        )
+    return len(found)
 
 
 def forget_processes(limit: int = LIMIT) -> int:

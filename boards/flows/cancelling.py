@@ -9,9 +9,8 @@ from django.db.models.functions import Now
 
 from boards import people, tasks
 from boards.actors import Chain, service
-from boards.debts import owing
 from boards.debts.kinds import pays
-from boards.flows import runs
+from boards.flows import afterwards, runs
 from boards.flows.moving import require, say
 from boards.flows.refusals import IllegalRunMove
 from boards.locks import engine_transaction
@@ -44,6 +43,12 @@ def cancel_turn(chain: Chain, run: FlowRun, *, cancel_filed: bool = True) -> Tas
     return _cancel_turn(chain, run.pk, cancel_filed)
 
 
+def cancel_called(chain: Chain, run_id: int, words: str) -> None:
+    """Cancel a run because the step that called it goes on without it; one that has ended stays as it is."""
+    if FlowRun.objects.filter(pk=run_id, status=RunStatus.ACTIVE).exists():
+        _cancel(chain, run_id, words, Cause.PARENT_STOP)
+
+
 @engine_transaction
 def _cancel(chain: Chain, run_id: int, words: str, cause: str) -> None:
     """One write: the run cancelled, its open tasks cancelled, what it asks discarded. The rest are debts."""
@@ -59,10 +64,11 @@ def _cancel(chain: Chain, run_id: int, words: str, cause: str) -> None:
         runs.write_visit(visit, phase=Phase.LEFT, left_at=Now())
     stops = [_stop(runs.flows_for(chain), key, words, cause) for key in _open_tasks(run)]
     tasks.settle_many(stops, closing=lambda _: _discard(chain, Hold.objects.filter(visit__run=run), HOLD_WORDS))
-    if _child_runs(run).exists():
-        owing.owe("child_runs_cancel", f"child_runs_cancel:{run.pk}:{run.revision}", run=run)
     say(run, words)
     runs.note(run, chain, "run.cancelled", visit=visit, cause=cause, was=was, text=words[:2000])
+    if _child_runs(run).exists():
+        afterwards.later("child_runs_cancel", f"child_runs_cancel:{run.pk}:{run.revision}", run)
+    afterwards.tell_parent(run)
 
 
 def _open_tasks(run: FlowRun) -> list[int]:
@@ -106,9 +112,9 @@ def _cancel_turn(chain: Chain, run_id: int, cancel_filed: bool) -> TaskWriteOutc
     visit = run.current_visit
     keys = _turn_of(visit) if visit else []
     if visit is None or not keys:
-        raise IllegalRunMove("Nothing works in this step, so there is no turn to cancel.")
+        raise IllegalRunMove(_no_turn(visit))
     asked = Hold.objects.filter(visit=visit, state=HoldState.OPEN)
-    words, asks = f"{chain.name} cancelled this turn.", asked.exists()
+    words, asks = f"{chain.name} cancelled this turn.", _asks(visit, keys)
     stops = [_turn_stop(chain, key, words, cancel_filed, asks) for key in keys]
 
     def close(landed: int) -> None:
@@ -125,6 +131,19 @@ def _cancel_turn(chain: Chain, run_id: int, cancel_filed: bool) -> TaskWriteOutc
     name = step.name if step else ""
     runs.note(run, chain, "step.turn_cancelled", visit=visit, cause=Cause.USER_CANCEL, name=name)
     return landed[0]
+
+
+def _no_turn(visit: Visit | None) -> str:
+    child = visit.child_runs.filter(status=RunStatus.ACTIVE).first() if visit else None
+    if child is not None:
+        return f"It waits for the run “{child.name}”, which has its own turns. Cancel that run instead."
+    return "Nothing works in this step, so there is no turn to cancel."
+
+
+def _asks(visit: Visit, keys: list[int]) -> bool:
+    """Whether a question of the turn is open: of the stay, or of any task that works in it."""
+    of_tasks = Hold.objects.filter(task__in=keys, state=HoldState.OPEN)
+    return Hold.objects.filter(visit=visit, state=HoldState.OPEN).exists() or of_tasks.exists()
 
 
 def _turn_of(visit: Visit) -> list[int]:

@@ -2,7 +2,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [("boards", "0004_branches_of_a_visit")]
+    dependencies = [("boards", "0160_rounds_votes_and_context")]
 
     operations = [
         migrations.AddField(
