@@ -98,7 +98,7 @@ def _evaluate(flow: FlowDefinition, step: StepDefinition, turn: Turn, matches: C
     effects = tuple(action for action in actions if not action.is_transition)
     eligible = [action for action in actions if action.when or not turn.refused]
     chosen = first_transition(flow, step, eligible, matches)
-    if chosen is not None and chosen[0].options.get("requires_approval"):
+    if chosen is not None and asks_first(chosen[0]):
         return Verdict(Why.ASKS, None, effects, uses_signal=turn.signal, asks=chosen[0])
     if chosen is not None:
         return Verdict(Why.MOVES, chosen[1], effects, clears_signal=True, uses_signal=turn.signal)
@@ -117,6 +117,11 @@ def first_target(
     """The target of the first eligible transition; those after it are not even looked at."""
     chosen = first_transition(flow, step, actions, matches)
     return chosen[1] if chosen else None
+
+
+def asks_first(action: Action) -> bool:
+    """Whether a person has to say yes before this transition is taken."""
+    return bool(action.options.get("requires_approval") or action.options.get("quorum"))
 
 
 def first_transition(

@@ -141,4 +141,5 @@ def _start_work(run: FlowRun, flow: FlowDefinition, step: StepDefinition, visit:
     starter = STARTERS.get(step.kind)
     if starter is None:
         return works.begin(run, flow, step, visit)
+    # A due time that is written on a step of several works holds for the whole stay.
     return {"due_at": due_times.from_entry(step, run.flow.space)} | starter(run, flow, step, visit, chain)

@@ -5,13 +5,18 @@ Reads only. Whether a due time may still be moved is decided again by the flow e
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Final
 
 from django.utils.translation import gettext as _
 
-from boards.models import Event, FlowRun, Task
-from boards.states import Phase, RunStatus
+from boards.models import Debt, Event, FlowRun, Task, Visit
+from boards.queries.run_steps import StepView
+from boards.states import TERMINAL, Phase, RunStatus
+
+_ENDED: Final = sorted(TERMINAL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,16 +43,28 @@ class DueMoment:
     at: datetime
 
 
-def countdown(run: FlowRun, step_name: str, *, works: bool, asks: bool, now: datetime) -> Countdown | None:
+def countdown(run: FlowRun, steps: Sequence[StepView], *, works: bool, asks: bool, now: datetime) -> Countdown | None:
     """The due time that still runs. `works`: a task of the stay is open; `asks`: a question of it is."""
     visit = run.current_visit
-    if visit is None or visit.due_at is None or visit.left_at or not (works or asks):
+    if visit is None or visit.due_at is None or visit.left_at or not (works or asks or _waits(visit)):
         return None
     if run.status != RunStatus.ACTIVE or visit.phase == Phase.FAILURE:
         return None
+    name = next((step.name for step in steps if step.key == visit.step_key), visit.step_key)
     used = int((now - visit.entered_at).total_seconds())
-    given = int((visit.due_at - visit.entered_at).total_seconds())
-    return Countdown(visit.due_at, step_name, min(max(used, 0), given), given, asks, works)
+    given = max(int((visit.due_at - visit.entered_at).total_seconds()), 1)
+    return Countdown(visit.due_at, name, min(max(used, 0), given), given, asks, works)
+
+
+def _waits(visit: Visit) -> bool:
+    """A step that waits for a moment and for nothing else."""
+    return visit.phase == Phase.WAITING and visit.task_id is None and visit.output is None
+
+
+def stops_of(run: FlowRun) -> set[str]:
+    """The causes of the stops that the current stay still owes; empty where nothing of it is being stopped."""
+    stops = Debt.objects.filter(kind="session_stop", task__visit=run.current_visit_id or 0, task__status__in=_ENDED)
+    return {str(data.get("cause", "")) for data in stops.values_list("data", flat=True)}
 
 
 def due_moments(run: FlowRun) -> list[DueMoment]:

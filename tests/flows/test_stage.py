@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
+from django.db.models.functions import Now
 
 from boards import flows, tasks
-from boards.models import Branch, Event, Task
+from boards.models import Branch, Event, Task, Visit
 from boards.states import Phase
 from tests import cast
 from tests.flows.cast import Stage, fresh, history, place, settle
@@ -24,10 +27,6 @@ STEPS = """
     - {key: docs, goal: Describe it, title: Docs, assignee: reader, required: false}
 - {key: ship, kind: agent, assignee: writer, prompt: "Ship {{ steps.build.output.code.output.text }}."}
 """
-
-
-def begun(stage: Stage, **fields: str) -> object:
-    return started(stage, STEPS, {"what": "a boat"}, **fields)
 
 
 def test_its_tasks_stand_on_the_flows_board_with_their_dependencies(stage: Stage) -> None:
@@ -125,3 +124,16 @@ def test_dependencies_that_form_a_loop_fail_the_step_in_words(stage: Stage) -> N
     assert place(run) == "build failed"
     assert "form a loop" in fresh(run).error
     assert not Task.objects.exists()
+
+
+def test_a_due_time_of_the_whole_stage_fails_it(stage: Stage) -> None:
+    steps = STEPS.replace("kind: stage", "kind: stage\n  timeout_ms: 60000")
+    run = started(stage, steps, {"what": "a boat"})
+    visit = fresh(run).current_visit
+    assert visit is not None
+    assert visit.due_at is not None
+    assert (visit.due_at - visit.entered_at).total_seconds() == pytest.approx(60, abs=1)
+    Visit.objects.update(due_at=Now() - timedelta(seconds=1))
+    withdraw(stage, "Plan")
+    assert (place(run), fresh(run).error) == ("build failed", "The due time passed.")
+    assert set(Task.objects.values_list("status", flat=True)) == {"cancelled"}
