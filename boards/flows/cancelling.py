@@ -120,6 +120,8 @@ def _cancel_turn(chain: Chain, run_id: int, cancel_filed: bool) -> TaskWriteOutc
     def close(landed: int) -> None:
         if landed:
             _discard(chain, asked, words)
+            unasked = Branch.objects.filter(visit=visit, task=None, ended_at=None)
+            unasked.update(outcome="cancelled", ended_at=Now(), phase=Phase.LEFT, error=words)
 
     outcomes = tasks.settle_many(stops, closing=close)
     landed = [outcome for outcome in outcomes if outcome.result is Recorded.RECORDED]
