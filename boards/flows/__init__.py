@@ -22,6 +22,7 @@ from boards.flows.starting import checked_inputs, start, start_again
 from boards.flows.steps import calling as _calling
 from boards.flows.steps import parallel as _parallel
 from boards.flows.steps import stage as _stage
+from boards.flows.stopping import awaits_stop
 from boards.flows.validation import validate
 
 __all__ = [
@@ -41,6 +42,7 @@ __all__ = [
     "advance",
     "archive",
     "archive_due",
+    "awaits_stop",
     "cancel_run",
     "cancel_turn",
     "checked_inputs",

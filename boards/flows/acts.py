@@ -61,9 +61,8 @@ def move(at: Situation) -> str:
     target = move_target(at.run, at.flow, at.facts["step"])
     if target.key == at.visit.step_key:
         return SAME_STEP
-    if at.facts.get("cancel_turn"):  # what still works is ended behind the move
-        refuse_stopping(at.visit)
-    else:
+    refuse_stopping(at.visit)
+    if not at.facts.get("cancel_turn"):  # else what still works is ended behind the move
         _refuse_working(at, "moved", STARTED)
     try:
         return move_to(at, target.key, at.chain.name, StepChange.Trigger.MANUAL)

@@ -9,7 +9,6 @@ from django.db.models.functions import Now
 
 from boards import people, tasks
 from boards.actors import Chain, service
-from boards.debts import owing
 from boards.debts.kinds import pays
 from boards.flows import afterwards, runs, wip
 from boards.flows.moving import require, say
@@ -65,11 +64,11 @@ def _cancel(chain: Chain, run_id: int, words: str, cause: str) -> None:
         runs.write_visit(visit, phase=Phase.LEFT, left_at=Now())
     stops = [_stop(runs.flows_for(chain), key, words, cause) for key in _open_tasks(run)]
     tasks.settle_many(stops, closing=lambda _: _discard(chain, Hold.objects.filter(visit__run=run), HOLD_WORDS))
-    if _child_runs(run).exists():
-        owing.owe("child_runs_cancel", f"child_runs_cancel:{run.pk}:{run.revision}", run=run)
-    afterwards.tell_parent(run)
     say(run, words)
     runs.note(run, chain, "run.cancelled", visit=visit, cause=cause, was=was, text=words[:2000])
+    if _child_runs(run).exists():
+        afterwards.later("child_runs_cancel", f"child_runs_cancel:{run.pk}:{run.revision}", run)
+    afterwards.tell_parent(run)
     wip.owe_left(run, run.step_key)
 
 
@@ -114,14 +113,16 @@ def _cancel_turn(chain: Chain, run_id: int, cancel_filed: bool) -> TaskWriteOutc
     visit = run.current_visit
     keys = _turn_of(visit) if visit else []
     if visit is None or not keys:
-        raise IllegalRunMove("Nothing works in this step, so there is no turn to cancel.")
+        raise IllegalRunMove(_no_turn(visit))
     asked = Hold.objects.filter(visit=visit, state=HoldState.OPEN)
-    words, asks = f"{chain.name} cancelled this turn.", asked.exists()
+    words, asks = f"{chain.name} cancelled this turn.", _asks(visit, keys)
     stops = [_turn_stop(chain, key, words, cancel_filed, asks) for key in keys]
 
     def close(landed: int) -> None:
         if landed:
             _discard(chain, asked, words)
+            unasked = Branch.objects.filter(visit=visit, task=None, ended_at=None)
+            unasked.update(outcome="cancelled", ended_at=Now(), phase=Phase.LEFT, error=words)
 
     outcomes = tasks.settle_many(stops, closing=close)
     landed = [outcome for outcome in outcomes if outcome.result is Recorded.RECORDED]
@@ -133,6 +134,19 @@ def _cancel_turn(chain: Chain, run_id: int, cancel_filed: bool) -> TaskWriteOutc
     name = step.name if step else ""
     runs.note(run, chain, "step.turn_cancelled", visit=visit, cause=Cause.USER_CANCEL, name=name)
     return landed[0]
+
+
+def _no_turn(visit: Visit | None) -> str:
+    child = visit.child_runs.filter(status=RunStatus.ACTIVE).first() if visit else None
+    if child is not None:
+        return f"It waits for the run “{child.name}”, which has its own turns. Cancel that run instead."
+    return "Nothing works in this step, so there is no turn to cancel."
+
+
+def _asks(visit: Visit, keys: list[int]) -> bool:
+    """Whether a question of the turn is open: of the stay, or of any task that works in it."""
+    of_tasks = Hold.objects.filter(task__in=keys, state=HoldState.OPEN)
+    return Hold.objects.filter(visit=visit, state=HoldState.OPEN).exists() or of_tasks.exists()
 
 
 def _turn_of(visit: Visit) -> list[int]:

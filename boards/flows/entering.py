@@ -175,7 +175,8 @@ def _begin(run: FlowRun, flow: FlowDefinition, arrival: Arrival, visit: Visit) -
 
 def _start_work(run: FlowRun, flow: FlowDefinition, step: StepDefinition, visit: Visit, chain: Chain) -> dict[str, Any]:
     """What runs in the step, by its kind; answers what the visit is to say."""
-    due = due_times.from_entry(step, run.flow.space)
     starter = STARTERS.get(step.kind)
-    begun = works.begin(run, flow, step, visit) if starter is None else starter(run, flow, step, visit, chain)
-    return begun if due is None else begun | {"due_at": due}
+    if starter is None:
+        return works.begin(run, flow, step, visit)
+    # A due time that is written on a step of several works holds for the whole stay.
+    return {"due_at": due_times.from_entry(step, run.flow.space)} | starter(run, flow, step, visit, chain)

@@ -14,7 +14,7 @@ from django.db.models.functions import Now
 
 from boards import people, tasks
 from boards.errors import InvalidInput
-from boards.flows import data, runs, templating
+from boards.flows import data, due_times, runs, templating
 from boards.flows.definition import ASKING_KINDS, FlowDefinition, StepDefinition
 from boards.models import Branch, FlowRun, Hold, Member, Role, Task, Visit
 from boards.states import HoldKind, Phase
@@ -31,7 +31,7 @@ def begin(
     """File the task or ask; answers what the visit, or the branch, is to say. Raises TemplatingError and Refusal."""
     if step.files_task:
         (task,) = file_all(run, flow, [step], visit)
-        return {"phase": Phase.WORKING, "task": task, "due_at": due_in(step.timeout_ms) if branch else None}
+        return {"phase": Phase.WORKING, "task": task, "due_at": due_of(run, step, branch)}
     if step.kind in ASKING_KINDS:
         return {"phase": Phase.WAITING, "due_at": _ask(run, flow, step, visit, branch).due_at}
     return {"phase": Phase.WAITING}
@@ -69,6 +69,11 @@ def goal_of(flow: FlowDefinition, prompt: str, known: dict[str, Any]) -> str:
     """The flow's prompt and then the step's, both worked out."""
     prompts = [templating.render(each, known).strip() for each in (flow.prompt, prompt)]
     return "\n\n".join(part for part in prompts if part)
+
+
+def due_of(run: FlowRun, step: StepDefinition, branch: Branch | None) -> Any:
+    """When the work is due: that of a step counts from its entry, a branch has its own due time or none."""
+    return due_times.from_entry(step, run.flow.space) if branch is None else due_in(step.timeout_ms)
 
 
 def _ask(run: FlowRun, flow: FlowDefinition, step: StepDefinition, visit: Visit, branch: Branch | None) -> Hold:

@@ -33,6 +33,7 @@ from boards.tasks.edits import (
 )
 from boards.tasks.endings import Settlement, settle_many
 from boards.tasks.filing import file_task, file_tasks
+from boards.tasks.filing_again import file_again
 from boards.tasks.follow_ups import at_work, chain_of, current_of
 from boards.tasks.leases import keep_lease
 from boards.tasks.moving import cancelled_by, hold, release, retry, set_paused, start_anyway
@@ -124,6 +125,7 @@ __all__ = [
     "drop_events",
     "end_for_good",
     "fail",
+    "file_again",
     "file_task",
     "file_tasks",
     "find_task_partitions",
