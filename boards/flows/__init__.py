@@ -6,6 +6,7 @@ Doors use the functions named here. A definition is judged by `validation`, wher
 
 from boards.flows.advance import Trigger, advance
 from boards.flows.archiving import archive, archive_due, unarchive
+from boards.flows.bulk import RunResult, for_each
 from boards.flows.cancelling import cancel_run, cancel_turn
 from boards.flows.definition import Action, FlowDefinition, StepDefinition, load
 from boards.flows.library import install, save_version
@@ -20,6 +21,7 @@ __all__ = [
     "FlowDefinition",
     "IllegalRunMove",
     "RunMovedOn",
+    "RunResult",
     "StepDefinition",
     "StepFull",
     "Trigger",
@@ -29,6 +31,7 @@ __all__ = [
     "cancel_run",
     "cancel_turn",
     "checked_inputs",
+    "for_each",
     "install",
     "load",
     "mark_complete",

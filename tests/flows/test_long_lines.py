@@ -12,7 +12,7 @@ from django.db.models.functions import Now
 from django.test.utils import CaptureQueriesContext
 
 from boards import flows
-from boards.flows import ordering, wip
+from boards.flows import column_order, wip
 from boards.models import FlowRun
 from tests.flows.cast import Stage, fresh, settle
 from tests.flows.wip_cast import DESK, queued, standing
@@ -80,7 +80,7 @@ def test_the_next_one_costs_as_many_queries_as_in_a_short_line(stage: Stage, fir
 def test_the_first_in_line_and_the_places_that_are_taken_are_read_by_index_alone(stage: Stage, first: FlowRun) -> None:
     in_line(stage, first, 5_000)
     line = FlowRun.objects.filter(flow=first.flow_id, queued_step="write", archived_at=None)
-    nodes = plan_nodes(line.order_by(*ordering.QUEUED).values_list("pk", flat=True)[:1])
+    nodes = plan_nodes(line.order_by(*column_order.QUEUED).values_list("pk", flat=True)[:1])
     assert [node.get("Index Name") for node in nodes if "Scan" in node["Node Type"]] == ["run_queued"]
     assert not [node for node in nodes if "Sort" in node["Node Type"]], "the index has the order of the line"
     taken = plan_nodes(wip.admitted(first.flow_id, "write").order_by().values_list("pk", flat=True))
