@@ -1,6 +1,7 @@
 // Choosing several cards: the bar says how many, and its button opens one menu for all of them.
 const form = document.getElementById("picked");
 const count = form.querySelector("[data-picked-count]");
+const told = form.querySelector("[data-picked]");
 const none = form.querySelector("[type=reset]");
 
 const boxes = () => [...document.querySelectorAll("#columns .pick input")];
@@ -9,9 +10,9 @@ function show() {
   const chosen = boxes().filter((box) => box.checked);
   for (const box of boxes()) box.closest(".run-card").classList.toggle("is-picked", box.checked);
   document.body.classList.toggle("is-picking", chosen.length > 0);
-  count.hidden = none.hidden = !chosen.length;
-  const told = String(chosen.length);
-  if (count.textContent !== told) count.textContent = told; // else the observer below would never rest
+  told.hidden = none.hidden = !chosen.length;
+  const number = String(chosen.length);
+  if (count.textContent !== number) count.textContent = number; // else the observer below would never rest
 }
 
 document.addEventListener("change", (event) => { if (event.target.closest?.(".pick")) show(); });
