@@ -8,6 +8,7 @@ from boards.flows import clearing as _clearing
 from boards.flows import goal_judging as _goal_judging
 from boards.flows.advance import Trigger, advance
 from boards.flows.archiving import archive, archive_due, unarchive
+from boards.flows.bulk import RunResult, for_each
 from boards.flows.by_hand import complete_by_hand, run_from, skip_step
 from boards.flows.cancelling import cancel_run, cancel_turn
 from boards.flows.deadlines import move_due_time, withdraw_due
@@ -31,6 +32,7 @@ __all__ = [
     "GoalState",
     "IllegalRunMove",
     "RunMovedOn",
+    "RunResult",
     "StepDefinition",
     "StepFull",
     "Trigger",
@@ -48,6 +50,7 @@ __all__ = [
     "checked_inputs",
     "complete_by_hand",
     "complete_step",
+    "for_each",
     "goal",
     "install",
     "load",

@@ -11,7 +11,7 @@ from typing import Any
 from boards import policy, tasks
 from boards.actors import Chain
 from boards.errors import NotFound
-from boards.flows import ordering, runs
+from boards.flows import column_order, runs
 from boards.flows.acts import CANCEL_AND_MOVE, move_target
 from boards.flows.advance import OLDER_VISIT, REPEATED, Trigger, advance
 from boards.flows.decisions import ARCHIVED
@@ -56,7 +56,7 @@ def move(
     _make_way(chain, run.pk, seen, step_key, cancel_turn)
     _moved(chain, run, seen, step_key, cancel_turn)
     if before is not None:
-        ordering.put_before(chain, run.pk, before)
+        column_order.put_before(chain, run.pk, before)
     run.refresh_from_db()
     return run
 

@@ -16,7 +16,7 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 from boards.actors import service
 from boards.debts.kinds import pays
 from boards.errors import NotFound
-from boards.flows import afterwards, failing, ordering, runs, wip
+from boards.flows import afterwards, column_order, failing, runs, wip
 from boards.flows.entering import Arrival, go
 from boards.flows.limits import Limits, is_full
 from boards.flows.templating import TemplatingError
@@ -93,11 +93,11 @@ def _fill(flow_id: int, key: str) -> int:
 
 def _first(flow_id: int, key: str, limits: Limits, but: int | None) -> int | None:
     """The run that is next: those queued in the step before those in its feeder."""
-    queued = _queued(flow_id, key).order_by(*ordering.QUEUED)
+    queued = _queued(flow_id, key).order_by(*column_order.QUEUED)
     found = queued.values_list("pk", flat=True).first()
     if found is None and limits.feeder(key):
         fed = _in_feeder(flow_id, key, limits, but)
-        found = fed.order_by(*ordering.IN_STEP).values_list("pk", flat=True).first()
+        found = fed.order_by(*column_order.IN_STEP).values_list("pk", flat=True).first()
     return found
 
 

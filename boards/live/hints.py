@@ -29,10 +29,11 @@ class Turn:
     people: frozenset[Person] = frozenset()
     boards: frozenset[int] = frozenset()
     runs: frozenset[int] = frozenset()
+    flow_boards: frozenset[int] = frozenset()
     process: bool = False
 
     def __bool__(self) -> bool:
-        return bool(self.people or self.runs or self.process)
+        return bool(self.people or self.runs or self.flow_boards or self.process)
 
 
 class Hints:
@@ -43,6 +44,7 @@ class Hints:
         self._uncounted: set[Person] = set()
         self._stirred: set[int] = set()
         self._runs: set[int] = set()
+        self._flow_boards: set[int] = set()
         self._process = False
         self._space, self._run, self._work = Pace(SPACE_S), Pace(FOLD_S), Pace(PROCESS_S)
 
@@ -52,6 +54,7 @@ class Hints:
 
     def note(self, missed: Mapping[int, Missed]) -> None:
         """What the log says, by board."""
+        self._flow_boards |= self._rooms.flow_boards() & missed.keys()
         for board_id, one in missed.items():
             self._runs |= self._rooms.live_runs() if one.too_many else one.run_ids
             if not one.quiet:
@@ -68,7 +71,7 @@ class Hints:
         moments = [float("inf")]
         if self._uncounted or self._stirred:
             moments.append(self._space.next_at)
-        if self._runs:
+        if self._runs or self._flow_boards:
             moments.append(self._run.next_at)
         if self._process:
             moments.append(self._work.next_at)
@@ -82,8 +85,9 @@ class Hints:
             turn = replace(turn, people=frozenset(self._uncounted | stirred), boards=frozenset(self._stirred))
             self._uncounted, self._stirred = set(), set()
             self._space.took(now)
-        if self._runs and self._run.is_due(now):
-            turn, self._runs = replace(turn, runs=frozenset(self._runs)), set()
+        if (self._runs or self._flow_boards) and self._run.is_due(now):
+            turn = replace(turn, runs=frozenset(self._runs), flow_boards=frozenset(self._flow_boards))
+            self._runs, self._flow_boards = set(), set()
             self._run.took(now)
         if self._process and self._work.is_due(now):
             turn, self._process = replace(turn, process=True), False
@@ -94,6 +98,7 @@ class Hints:
         self._uncounted |= turn.people
         self._stirred |= turn.boards
         self._runs |= turn.runs
+        self._flow_boards |= turn.flow_boards
         self._process = self._process or turn.process
 
     def counted(self, now: float, seconds: float) -> None:
@@ -112,10 +117,12 @@ class Hints:
         counted = count is not None and count != socket.told_count
         stirred = is_live and bool(turn.boards & page.boards)
         runs = [page.run_id] if is_live and page.run_id in turn.runs else []
+        flows = [page.flow_id] if is_live and page.flow_board in turn.flow_boards else []
         changed = {
             "needs": stirred or (counted and socket.told_count is not None),
             "home": stirred and page.home,
             "runs": runs,
+            "flows": flows,
             "process": is_live and turn.process and page.lanes is not None,
         }
         if counted:
@@ -123,6 +130,6 @@ class Hints:
         head: dict[str, Any] = {"needs": count.blocking, "reads": count.to_read} if count and counted else {}
         if any(changed.values()):
             head["changed"] = {name: value for name, value in changed.items() if value}
-        if page.board_id is None and (runs if page.run_id else stirred):
+        if page.board_id is None and (runs if page.run_id else flows if page.flow_id else stirred):
             head["cursor"] = cursor
         return head

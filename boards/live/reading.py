@@ -161,6 +161,7 @@ def _caught_up(made: _Made, page: Subscription, missed: dict[int, Missed], curso
     changed = _hints(
         tasks=_told_ids(made, page, board.task_keys) if board.task_keys else [],
         runs=sorted(runs) if page.lanes else [page.run_id] if page.run_id in runs else [],
+        flows=[page.flow_id] if page.flow_board in mine else [],
         needs=stirred,
         home=page.home and stirred,
         process=board.itself,

@@ -30,6 +30,10 @@ class Rooms:
         """The runs that somebody looks at."""
         return {socket.subscription.run_id for socket in self.live if socket.subscription.run_id is not None}
 
+    def flow_boards(self) -> set[int]:
+        """The boards of the flows that somebody looks at."""
+        return {socket.subscription.flow_board for socket in self.live if socket.subscription.flow_board is not None}
+
     def on_lanes(self, board_ids: Iterable[int]) -> dict[int, dict[Lanes, Pages]]:
         """The live pages of these boards, by what they show of it."""
         found: dict[Lanes, list[Page]] = defaultdict(list)

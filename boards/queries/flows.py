@@ -1,4 +1,4 @@
-"""The flows of a space, and one flow with its runs and what starts them (spec: 08 "Flows"). Reads only."""
+"""The flows of a space, and the list of one flow's runs (spec: 08 "Flows"). Reads only."""
 
 from __future__ import annotations
 
@@ -12,9 +12,6 @@ from django.db.models import Count, F, Q, Window
 from django.db.models.functions import Coalesce, RowNumber
 
 from boards.models import Flow, FlowRun, FlowStep, FlowVersion, Hold, Member
-from boards.queries.run_steps import ICONS, StepView
-from boards.queries.runs import start_form
-from boards.queries.schema_fields import Field
 from boards.states import HoldState, Phase, RunStatus, Status
 
 PAGE: Final = 50
@@ -51,11 +48,9 @@ class FlowPage:
 
     flow: Flow
     version: FlowVersion | None
-    steps: tuple[StepView, ...]
     runs: tuple[RunRow, ...]
     next: int
     counts: dict[str, int]
-    fields: tuple[Field, ...]
 
 
 def flow_cards(member: Member) -> list[FlowCard]:
@@ -88,21 +83,17 @@ def find_flow(member: Member, key: str) -> Flow | None:
 
 
 def flow_page(flow: Flow, *, before: int = 0) -> FlowPage:
-    """The newest version's steps, the runs, and the fields that start one."""
+    """One page of the flow's runs, whatever became of them."""
     version = FlowVersion.objects.filter(flow=flow).order_by("-number").first()
-    steps = list(FlowStep.objects.filter(version=version).order_by("position")) if version else []
     runs = FlowRun.objects.filter(flow=flow).order_by("-number")
     rows = [row for _, row in _rows((runs.filter(number__lt=before) if before else runs)[: PAGE + 1])]
-    settings = version.settings if version else {}
     counted = next(iter(_counts(FlowRun.objects.filter(flow=flow))), {"active": 0, "failed": 0, "runs": 0})
     return FlowPage(
         flow=flow,
         version=version,
-        steps=_nodes(steps, settings.get("agent", "")),
         runs=tuple(rows[:PAGE]),
         next=rows[PAGE - 1].number if len(rows) > PAGE else 0,
         counts={name: counted[name] for name in ("active", "failed", "runs")},
-        fields=start_form(settings).fields(),
     )
 
 
@@ -128,20 +119,6 @@ def _asks_by_flow(member: Member) -> dict[int, int]:
         .annotate(n=Count("pk"))
     )
     return {flow: count for flow, count in rows if flow}
-
-
-def _nodes(steps: Sequence[FlowStep], agent: str) -> tuple[StepView, ...]:
-    return tuple(
-        StepView(
-            key=step.key,
-            name=step.name,
-            kind=step.kind,
-            icon="flag" if step is steps[-1] and step.kind == "column" else ICONS.get(step.kind, "board"),
-            who=str(step.settings.get("assignee") or (agent if step.kind in {"agent", "task"} else "")),
-            is_last=step is steps[-1],
-        )
-        for step in steps
-    )
 
 
 def _rows(runs: Any) -> Iterable[tuple[int, RunRow]]:

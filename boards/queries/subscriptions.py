@@ -14,7 +14,7 @@ from urllib.parse import parse_qsl
 from django.conf import settings
 
 from boards import actors
-from boards.models import Board, FlowRun, Member
+from boards.models import Board, Flow, FlowRun, Member
 from boards.queries.filters import BoardFilter
 from boards.queries.partitions import may_look_at
 from boards.tasks.partitions import partition_of
@@ -44,6 +44,8 @@ class Subscription:
     task_id: str = ""
     run_id: int | None = None
     home: bool = False
+    flow_id: int | None = None
+    flow_board: int | None = None  # where its runs and their tasks are logged
 
     @property
     def board_id(self) -> int | None:
@@ -52,7 +54,7 @@ class Subscription:
 
 
 def subscribe(user_id: int, query: Mapping[str, str], current_space: object = None) -> Subscription | None:
-    """The subscription that `board`, `q`, `task`, `run`, `home` and `lang` of an address name; None where refused.
+    """The subscription that `board`, `q`, `task`, `run`, `flow`, `home` and `lang` name; None where refused.
 
     `board` alone is its lanes, narrowed by `q` (the page's own query string), in the `partition` that the page's
     address names, else the reader's own; with `task` it is that one task. The space is that of the board or run, else
@@ -61,12 +63,14 @@ def subscribe(user_id: int, query: Mapping[str, str], current_space: object = No
     if sum(len(name) + len(value) for name, value in query.items()) > LONGEST:
         return None
     try:
-        board_id, run_id = _id(query.get("board", "")), _id(query.get("run", ""))
+        board_id, run_id, flow_id = (_id(query.get(name, "")) for name in ("board", "run", "flow"))
     except ValueError:
         return None
     members = Member.objects.filter(user=user_id, user__is_active=True).order_by("space__name", "pk")
     spaces = list(members.values_list("space_id", flat=True))
-    places = {*_space_of_board(board_id), *_space_of_run(run_id)} or {_current(spaces, current_space)}
+    flow = Flow.objects.filter(pk=flow_id).values_list("space_id", "board_id").first() if flow_id else None
+    of_flow = [flow[0] if flow else None] if flow_id else []
+    places = {*_space_of_board(board_id), *_space_of_run(run_id), *of_flow} or {_current(spaces, current_space)}
     if len(places) != 1 or not places <= set(spaces):
         return None
     space_id = next(iter(places))
@@ -85,6 +89,8 @@ def subscribe(user_id: int, query: Mapping[str, str], current_space: object = No
         task_id=task_id,
         run_id=run_id,
         home=bool(query.get("home")),
+        flow_id=flow_id,
+        flow_board=flow[1] if flow else None,
     )
 
 

@@ -6,6 +6,7 @@ the reader's zone and lets ages tick.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import secrets
@@ -24,6 +25,7 @@ from boards import markup
 from boards.models import Task
 from boards.queries import clock
 from boards.queries.cards import CardView, task_dom_id
+from boards.queries.flow_cards import RunCard
 from boards.states import Status
 from boards.tasks.decisions import StartFacts, why_not_starting
 
@@ -172,6 +174,21 @@ def card(view: CardView, reader: Any = "") -> SafeString:
 def render_card(view: CardView, *, is_mine: bool = False, oob: bool = False) -> SafeString:
     """The card's HTML, made once per process for equal values and language. `oob`: for a socket."""
     return mark_safe(_TIMES.sub(_told, _rendered(view, _why(view), is_mine, oob, get_language())))  # noqa: S308
+
+
+@register.simple_tag
+def run_card(view: RunCard, reader: Any = "") -> SafeString:
+    """A run on its flow's board, made once per process for equal values and language."""
+    is_mine = bool(view.ask and reader and view.ask.you == str(reader))
+    return mark_safe(_TIMES.sub(_told, _rendered_run(view, is_mine, get_language())))  # noqa: S308
+
+
+@lru_cache(maxsize=8_192)
+def _rendered_run(view: RunCard, is_mine: bool, language: str | None) -> str:
+    # The page knows by its print whether a card that it has says the same.
+    told = hashlib.blake2b(repr(view).encode(errors="replace"), digest_size=8).hexdigest()
+    lines = get_template("flow/_run_card.html").render({"card": view, "is_mine": is_mine, "print": told}).split("\n")
+    return "".join(line.strip() for line in lines)
 
 
 # Drawn anew by each process: no text of a card can hold it, and stand where a moment is put in.

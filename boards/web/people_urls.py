@@ -2,7 +2,7 @@
 
 from django.urls import URLPattern, path
 
-from boards.web import debts, files, flows, holds, needs_acts, needs_bulk, needs_you, runs
+from boards.web import debts, files, flow_board, flows, holds, needs_acts, needs_bulk, needs_you, runs
 
 urlpatterns: list[URLPattern] = [
     path("needs-you/", needs_you.needs_you, name="needs_you"),
@@ -18,8 +18,11 @@ urlpatterns: list[URLPattern] = [
     path("holds/<int:hold_id>/assign", holds.assign_hold, name="assign_hold"),
     path("debts/<int:debt_id>/<slug:verb>", debts.debt_act, name="debt_act"),
     path("f/", flows.flows, name="flows"),
-    path("f/<slug:key>/", flows.flow, name="flow"),
+    path("f/<slug:key>/", flow_board.board, name="flow"),
+    path("f/<slug:key>/columns", flow_board.board_columns, name="flow_columns"),
+    path("f/<slug:key>/menu", flow_board.menu, name="flow_menu"),
     path("f/<slug:key>/runs", flows.flow_runs, name="flow_runs"),
+    path("f/<slug:key>/runs/<slug:verb>", flow_board.act, name="flow_act"),
     path("f/<slug:key>/start", flows.start_flow, name="start_flow"),
     path("f/<slug:key>/r/<int:number>/", runs.run, name="run"),
     path("f/<slug:key>/r/<int:number>/parts", runs.run_parts, name="run_parts"),

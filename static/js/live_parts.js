@@ -1,22 +1,23 @@
-// Parts that read themselves again when told: `data-live-task`, `-run`, `-needs`, `-home`, `-process` say what of,
+// Parts that read themselves again when told: `data-live-task`, `-run`, `-flow`, `-needs`, `-home`, `-process` say what of,
 // `hx-trigger="live:changed"` does it. Hints are folded and jittered: many pages show the same thing.
 import { isBusy, putOff } from "./live_guard.js";
 
 const GAP = 400;
 const JITTER = 200;
-const PARTS = "[data-live-task],[data-live-run],[data-live-needs],[data-live-home],[data-live-process]";
+const PARTS = "[data-live-task],[data-live-run],[data-live-flow],[data-live-needs],[data-live-home],[data-live-process]";
 let told = none();
 let timer = 0;
 let lastAt = 0;
 
 function none() {
-  return { tasks: new Set(), runs: new Set(), words: new Set() };
+  return { tasks: new Set(), runs: new Set(), flows: new Set(), words: new Set() };
 }
 
-/** `changed`: {tasks: [ids], runs: [ids], needs, home, process, all}. */
-export function hint({ tasks = [], runs = [], ...words }) {
+/** `changed`: {tasks: [ids], runs: [ids], flows: [ids], needs, home, process, all}. */
+export function hint({ tasks = [], runs = [], flows = [], ...words }) {
   for (const id of tasks) told.tasks.add(id);
   for (const id of runs) told.runs.add(String(id));
+  for (const id of flows) told.flows.add(String(id));
   for (const word of Object.keys(words)) told.words.add(word);
   plan();
 }
@@ -35,11 +36,12 @@ function tellAll() {
   for (const part of document.querySelectorAll(PARTS)) if (concerns(part.dataset, now)) tell(part);
 }
 
-function concerns(part, { tasks, runs, words }) {
+function concerns(part, { tasks, runs, flows, words }) {
   return (
     words.has("all") ||
     tasks.has(part.liveTask) ||
     runs.has(part.liveRun) ||
+    flows.has(part.liveFlow) ||
     (words.has("needs") && "liveNeeds" in part) ||
     (words.has("home") && "liveHome" in part) ||
     (words.has("process") && "liveProcess" in part)
@@ -60,4 +62,4 @@ function targetOf(part) {
   return named === "this" ? part : document.querySelector(named);
 }
 
-document.addEventListener("visibilitychange", () => { if (told.tasks.size || told.runs.size || told.words.size) plan(); });
+document.addEventListener("visibilitychange", () => { if (told.tasks.size || told.runs.size || told.flows.size || told.words.size) plan(); });

@@ -48,6 +48,8 @@ function subscription() {
   for (const [name, value] of Object.entries(named)) names.set(name, value);
   const run = document.querySelector("[data-live-run]");
   if (run) names.set("run", run.dataset.liveRun);
+  const flow = document.querySelector("[data-live-flow]");
+  if (flow) names.set("flow", flow.dataset.liveFlow);
   if (document.querySelector("[data-live-home]")) names.set("home", "1");
   return names;
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from boards.flows import ordering
+from boards.flows import column_order
 from boards.models import FlowRun
 
 # People move the cards; the desk writes one at a time.
@@ -48,10 +48,10 @@ steps:
 def standing(run: FlowRun, key: str) -> list[str]:
     """The names of the runs that take a place of a step, in the order of its column."""
     rows = FlowRun.objects.filter(flow=run.flow_id, step_key=key, status__in=["active", "failed"], archived_at=None)
-    return list(rows.order_by(*ordering.IN_STEP).values_list("name", flat=True))
+    return list(rows.order_by(*column_order.IN_STEP).values_list("name", flat=True))
 
 
 def queued(run: FlowRun, key: str) -> list[str]:
     """The names of the runs that wait for a place of a step, the first in line first."""
     rows = FlowRun.objects.filter(flow=run.flow_id, queued_step=key, archived_at=None)
-    return list(rows.order_by(*ordering.QUEUED).values_list("name", flat=True))
+    return list(rows.order_by(*column_order.QUEUED).values_list("name", flat=True))

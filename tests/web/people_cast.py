@@ -154,8 +154,8 @@ def visit(of: FlowRun, step: str, phase: str = Phase.WORKING, **fields: Any) -> 
     """The run's next stay in a step; the one before is left."""
     of.visits.filter(left_at=None).update(left_at=timezone.now(), phase=Phase.LEFT)
     made = Visit.objects.create(run=of, step_key=step, number=of.visits.count() + 1, phase=phase, **fields)
-    FlowRun.objects.filter(pk=of.pk).update(current_visit=made)
-    of.current_visit = made
+    FlowRun.objects.filter(pk=of.pk).update(current_visit=made, step_key=step)
+    of.current_visit, of.step_key = made, step
     return made
 
 

@@ -75,12 +75,12 @@ def test_the_list_costs_the_same_with_many_flows(who, anna):
 
 
 def test_a_flows_page_has_its_steps_runs_and_the_form_that_starts_one(who, anna):
-    people.run(who, "Halyard 2.3", status="failed", error="No such folder.")
+    people.visit(people.run(who, "Halyard 2.3", status="failed", error="No such folder."), "collect", "failure")
     html = anna.get("/f/release-notes/").content.decode()
     for part in (
+        "Writes and publishes them.",
         "Collect",
-        "a person",
-        "last step",
+        "Approve",
         "Halyard 2.3",
         "No such folder.",
         'name="in.product"',
@@ -102,7 +102,7 @@ def test_a_viewer_reads_the_flow_and_cannot_start_it(who):
 def test_many_runs_come_by_the_page(who, anna):
     for number in range(55):
         people.run(who, f"Run {number}", status="completed")
-    html = anna.get("/f/release-notes/").content.decode()
+    html = anna.get("/f/release-notes/runs").content.decode()
     assert html.count('<tr><th scope="row">') == 50
     before = html.split("?before=")[1].split('"')[0]
     more = anna.get(f"/f/release-notes/runs?before={before}", headers=HTMX).content.decode()
