@@ -18,7 +18,7 @@ from django.db import connection
 from django.db.models import Exists, OuterRef, Q
 from django.db.models.functions import Cast, Now, Substr
 
-from boards import live_notices, people, tasks
+from boards import live_notices, people, tasks, telling
 from boards.debts import paying
 from boards.models import Debt, IdempotencyKey, Process, Task
 from boards.queries.drains import silent_drains
@@ -59,10 +59,12 @@ def sweep_once(limit: int = LIMIT) -> SweepReport:
         "silent drains told": tell_silent_drains,
         "questions past their time": people.expire_due,
         "chains freed from a stop": free_late_chains,
+        "messages owed": lambda most: telling.collect(),
         "debts paid": paying.pay_due,
         "stops of dead drains paid": pay_stops_of_dead_drains,
         "processes forgotten": forget_processes,
         "idempotency keys dropped": drop_old_keys,
+        "old deliveries forgotten": telling.forget_deliveries,
     }
     report = SweepReport()
     for name, part in parts.items():

@@ -11,13 +11,16 @@ from boards.models.runs import FlowOperation, FlowRun, StepChange, Visit
 from boards.models.sessions import Session, TranscriptItem
 from boards.models.spaces import Member, Role, SigninLink, Space, User
 from boards.models.tasks import SERVER_ONLY_TASK_FIELDS, IdempotencyKey, Task, TaskDep
+from boards.models.telling import Channel, Delivery, LogReader, Preference
 
 __all__ = [
     "SERVER_ONLY_TASK_FIELDS",
     "Attempt",
     "Board",
     "BoardCounter",
+    "Channel",
     "Debt",
+    "Delivery",
     "Event",
     "Flow",
     "FlowOperation",
@@ -27,7 +30,9 @@ __all__ = [
     "Hold",
     "IdempotencyKey",
     "LogEpoch",
+    "LogReader",
     "Member",
+    "Preference",
     "Process",
     "Role",
     "RosterEntry",

@@ -22,6 +22,7 @@ from boards.states import LIVE, HoldKind, HoldState, Phase, RunStatus, Status
 LOST_AFTER: Final = timedelta(seconds=5)
 STOP_IS_LATE_AFTER: Final = timedelta(seconds=30)
 NOBODY: Final = Q(pk__in=())
+ALL: Final = Q()
 
 _SHORT: Final = 300
 
@@ -73,11 +74,12 @@ def count_blocking(member: Member, people: People) -> int:
     return counted[0].union(*counted[1:], all=True).count()
 
 
-def hold_rows(member: Member) -> Iterator[Mapping[str, Any]]:
+def hold_rows(member: Member, only: Q = ALL) -> Iterator[Mapping[str, Any]]:
     """Open holds of every kind, whoever they are for; `visit_due_at` where the hold's task is an open visit's turn."""
     turn = Q(task__visit__task_id=F("task_id"), task__visit__left_at=None)
     yield from (
         _open_holds(member)
+        .filter(only)
         .annotate(
             mine=_flag(_hold_mine(member)),
             asks=Left("prompt", _SHORT),
@@ -101,14 +103,15 @@ def hold_rows(member: Member) -> Iterator[Mapping[str, Any]]:
     )  # fmt: skip
 
 
-def task_rows(member: Member, people: People) -> Iterator[Mapping[str, Any]]:
+def task_rows(member: Member, people: People, only: Q = ALL) -> Iterator[Mapping[str, Any]]:
     """Tasks to check, to work, Stuck, or without their worker; `arm` says which. One query."""
     shaped = [
-        source.order_by()
+        source.filter(only)
+        .order_by()
         .annotate(mine=_flag(mine & _if(may_act(member))), arm=Value(name), short_goal=Left("goal", _SHORT))
         .annotate(why=Left("error", 1_000))
         .values(
-            "arm", "mine", "partition", "revision", "public_id", "title", "short_goal", "assignee", "checker",
+            "arm", "pk", "mine", "partition", "revision", "public_id", "title", "short_goal", "assignee", "checker",
             "filed_by", "status", "why", "attempts", "failures", "max_attempts", "priority", "due_at", "created_at",
             "updated_at", "started_at", "completed_at", "lease_until", "board_id", "board__slug", "board__name",
         )
@@ -117,10 +120,11 @@ def task_rows(member: Member, people: People) -> Iterator[Mapping[str, Any]]:
     yield from shaped[0].union(*shaped[1:], all=True)
 
 
-def run_rows(member: Member) -> Iterator[Mapping[str, Any]]:
+def run_rows(member: Member, only: Q = ALL) -> Iterator[Mapping[str, Any]]:
     """Flow runs that failed, and those whose turn is over with nobody and nothing to move them on."""
     yield from (
         _runs(member)
+        .filter(only)
         .annotate(mine=_flag(_run_mine(member) & _if(may_act(member))), why=Left("error", 1_000))
         .values(
             "pk", "revision", "mine", "name", "number", "status", "why", "version_id", "priority", "created_at",
@@ -132,12 +136,13 @@ def run_rows(member: Member) -> Iterator[Mapping[str, Any]]:
     )  # fmt: skip
 
 
-def debt_rows(member: Member) -> Iterator[Mapping[str, Any]]:
+def debt_rows(member: Member, only: Q = ALL) -> Iterator[Mapping[str, Any]]:
     """Debts that failed for good, and stops that have not succeeded yet; operators only."""
     if member.role != Role.OPERATOR:
         return
     yield from (
         _debts(member)
+        .filter(only)
         .annotate(why=Left("last_error", 1_000), goal=Left("task__goal", _SHORT))
         .values(
             "pk", "kind", "state", "tries", "why", "created_at", "goal", "task__public_id", "task__title",

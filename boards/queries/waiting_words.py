@@ -226,6 +226,7 @@ def _debt_title(kind: str, subject: str) -> str:
         "children_cancel": _("The tasks that “%(subject)s” filed could not be cancelled"),
         "holds_discard": _("What “%(subject)s” still asks could not be discarded"),
         "record_ending": _("How “%(subject)s” ended could not be taken down by the board's own code"),
+        "deliver": _("Nobody could be told of “%(subject)s”"),
         "cascade": _("What depends on “%(subject)s” could not be settled"),
     }
     return words.get(kind, _("“%(subject)s” still owes: %(kind)s")) % {

@@ -1,0 +1,20 @@
+"""Whether a member wants to hear of a row, and on which channels (spec: 04 section 4). Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from datetime import datetime
+
+from boards.models import Channel, Preference
+from boards.queries.waiting_row import Row
+
+
+def channels_of(told: Preference) -> dict[str, datetime]:
+    """The channels that are on, with the moment from which they tell."""
+    since = {Channel.EMAIL: told.email_since, Channel.WEBHOOK: told.webhook_since}
+    return {channel.value: moment for channel, moment in since.items() if moment is not None}
+
+
+def wants(told: Preference, muted_boards: Collection[int], row: Row) -> bool:
+    """Whether rows of this kind, on this board, are to be told."""
+    return row.group not in told.muted_kinds and row.board_id not in muted_boards
