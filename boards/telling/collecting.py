@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Any, Final
 
 from django.db import connection
 from django.db.models.functions import Now
@@ -49,7 +49,7 @@ select pg_current_snapshot()::text, statement_timestamp(),
          where t.status = 'pending' and t.unmet_deps = 0 and t.open_holds = 0
            and t.not_before > %(read_at)s and t.not_before <= statement_timestamp()
         union select t.pk from unnest(%(boards)s::bigint[]) b(id) join boards_task t on t.board_id = b.id
-         where t.lease_until > %(read_at)s - %(patience)s and t.lease_until <= statement_timestamp() - %(patience)s
+         where t.lease_until > %(read_at)s - %(patience)s::interval and t.lease_until <= statement_timestamp() - %(patience)s::interval
            and t.status = 'in_progress'),
   array(select distinct run_id from seen where run_id is not null),
   array(select d.id from boards_debt d where d.state = 'undeliverable' and d.kind <> 'deliver'
@@ -109,7 +109,7 @@ def _read(reader: LogReader, space_ids: set[int]) -> _Read:
                 "since": since,
                 "quiet": [*catchup.QUIET],
                 "read_at": reader.read_at,
-                "patience": LOST_AFTER,
+                "patience": f"{LOST_AFTER.total_seconds()} seconds",
             },
         )
         fresh, at, *ids = query.fetchone()
@@ -154,7 +154,7 @@ def _owe(told: Preference, channel: str, now: datetime, newest: Occurrence) -> i
         debt = Debt.objects.select_for_update(no_key=True).filter(pk=owed.pk).first()
         if debt is not None:  # else it was paid a moment ago
             break
-    changes = {"task_id": newest.task_key, "run_id": newest.run_id}
+    changes: dict[str, Any] = {"task_id": newest.task_key, "run_id": newest.run_id}
     if debt.state == Debt.State.UNDELIVERABLE:
         changes |= {"state": Debt.State.OWED, "tries": 0, "created_at": Now(), "due_at": at}
     elif _is_untouched(debt):
@@ -174,7 +174,7 @@ def _is_waited_for(debt: Debt) -> bool:
 
 def _sent_lately(told: Preference, channel: str, now: datetime) -> list[datetime]:
     sent = Delivery.objects.filter(member=told.member, channel=channel, sent_at__gt=now - MINUTE)
-    return list(sent.order_by("-sent_at").values_list("sent_at", flat=True).distinct())
+    return [at for at in sent.order_by("-sent_at").values_list("sent_at", flat=True).distinct() if at]
 
 
 def _delivery(told: Preference, channel: str, one: Occurrence, debt_id: int) -> Delivery:

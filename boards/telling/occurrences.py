@@ -115,8 +115,11 @@ def _ready_since(keys: list[int]) -> dict[int, list[datetime]]:
     """What a task that can be started had to wait for: its own time, its dependencies, its questions. One query."""
     if not keys:
         return {}
-    waited = {"deps": Max("dep_edges__dependency__completed_at"), "holds": Max("holds__answered_at")}
-    rows = Task.objects.filter(pk__in=keys).annotate(**waited).values_list("pk", "not_before", "deps", "holds")
+    rows = (
+        Task.objects.filter(pk__in=keys)
+        .annotate(last_dep=Max("dep_edges__dependency__completed_at"), last_hold=Max("holds__answered_at"))
+        .values_list("pk", "not_before", "last_dep", "last_hold")
+    )
     return {pk: [moment for moment in moments if moment] for pk, *moments in rows}
 
 

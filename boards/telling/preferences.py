@@ -141,5 +141,5 @@ def _check(member: Member, given: Given) -> None:
         raise InvalidInput(_("Choose how often."), field="pace")
     if (given.quiet_from is None) != (given.quiet_to is None):
         raise InvalidInput(_("Quiet hours need a beginning and an end, or neither."), field="quiet_from")
-    if given.zone not in available_timezones():
+    if given.zone != "UTC" and given.zone not in available_timezones():
         raise InvalidInput(_("Choose a time zone of the list."), field="zone")

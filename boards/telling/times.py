@@ -37,7 +37,7 @@ def zone_of(name: str) -> ZoneInfo:
     """The zone, or UTC where this machine knows none of that name."""
     try:
         return ZoneInfo(name)
-    except (OSError, ValueError):
+    except (KeyError, OSError, ValueError):
         return ZoneInfo("UTC")
 
 

@@ -148,7 +148,7 @@ def _page(request: MemberRequest, wrong: InvalidInput | None = None, status: int
         "shown": _typed(request) if form is not None else _kept(told),
         "kinds": [(g, g.value in form.getlist("kinds") if form else g.value not in told.muted_kinds) for g in GROUPS],
         "boards": [(b, str(b.pk) in form.getlist("boards") if form else b.pk not in muted) for b in boards],
-        "zones": sorted(zone for zone in available_timezones() if "/" in zone or zone == "UTC"),
+        "zones": sorted({"UTC", *(zone for zone in available_timezones() if "/" in zone)}),
         "test_channels": Channel.values,
         "paces": Preference.Pace.choices,
         "mail_is_set_up": mailing.is_set_up(),
