@@ -49,8 +49,8 @@ select pg_current_snapshot()::text, statement_timestamp(),
          where t.status = 'pending' and t.unmet_deps = 0 and t.open_holds = 0
            and t.not_before > %(read_at)s and t.not_before <= statement_timestamp()
         union select t.pk from unnest(%(boards)s::bigint[]) b(id) join boards_task t on t.board_id = b.id
-         where t.lease_until > %(read_at)s - %(patience)s::interval and t.lease_until <= statement_timestamp() - %(patience)s::interval
-           and t.status = 'in_progress'),
+         where t.status = 'in_progress' and t.lease_until > %(read_at)s - %(patience)s::interval
+           and t.lease_until <= statement_timestamp() - %(patience)s::interval),
   array(select distinct run_id from seen where run_id is not null),
   array(select d.id from boards_debt d where d.state = 'undeliverable' and d.kind <> 'deliver'
            and not exists (select from boards_delivery v where v.failed_debt_id = d.id and v.at >= d.created_at))

@@ -81,10 +81,17 @@ def checked_url(url: str) -> SplitResult:
         raise BadAddress("Leave the name and password out of the address.")
     if parts.scheme == "http" and not _is_allowed(host, port):
         raise BadAddress("Use https://. Plain http is for hosts that this installation allows (WEBHOOK_ALLOW_HOSTS).")
-    with contextlib.suppress(ValueError):
-        if not _is_allowed(host, port) and not is_public(ipaddress.ip_address(host)):
-            raise BadAddress(f"{host} lies in a private network, where nothing is sent to.")
+    written = _as_address(host)
+    if written is not None and not is_public(written) and not _is_allowed(host, port):
+        raise BadAddress(f"{host} lies in a private network, where nothing is sent to.")
     return parts
+
+
+def _as_address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    try:
+        return ipaddress.ip_address(host)
+    except ValueError:
+        return None
 
 
 def post(url: str, body: bytes, headers: dict[str, str]) -> tuple[int, float | None]:

@@ -1,4 +1,4 @@
-"""Mail: against a real server on loopback. What is over sends none, refusals are told apart, hostile text stays words."""
+"""Mail: against a real server on loopback. What is over sends none, refusals differ, hostile text stays words."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ class TestRefusals:
     def test_after_a_refusal_the_next_question_is_tried_and_takes_along_what_still_waits(self, stage: Stage) -> None:
         stage.tell()
         stage.mail.answers["RCPT"] = "550 no such mailbox"
-        first, second = stage.ask("First"), stage.ask("Second")
+        first, _ = stage.ask("First"), stage.ask("Second")
         stage.told()
         people.answer_hold(stage.chain, first.pk, choice="a")
         stage.mail.answers.clear()
@@ -172,10 +172,9 @@ class TestRefusals:
         stage.told()
         assert not Debt.objects.filter(kind="deliver").exists()
         text, _ = parts(stage.mail.mails[0])
-        assert "First" not in text
-        assert "Second" in text
-        assert "Third" in text
-        assert second.pk
+        assert "Question: First" not in text
+        assert "Question: Second" in text
+        assert "Question: Third" in text
 
     def test_no_server_at_all_is_tried_again(self, stage: Stage, settings: Any) -> None:
         settings.EMAIL_URL = "smtp://127.0.0.1:1"
@@ -287,7 +286,7 @@ class TestWhen:
         assert stage.mail.mails == []
 
 
-HOSTILE = '<img src=x onerror=alert(1)>\r\nBcc: all@example.org\n[x](javascript:alert(1)) \u202egnp.exe\x1b[31m'
+HOSTILE = "<img src=x onerror=alert(1)>\r\nBcc: all@example.org\n[x](javascript:alert(1)) \u202egnp.exe\x1b[31m"
 
 
 class TestHostileText:
@@ -295,10 +294,7 @@ class TestHostileText:
         stage.tell()
         stage.ask("Go on?", title=HOSTILE.replace("\r\n", " ").replace("\n", " ")[:150])
         stage.ask(HOSTILE)
-        stage.collect()
-        for delivery in Delivery.objects.all():
-            Delivery.objects.exclude(pk=delivery.pk)
-        stage.post()
+        stage.told()
         (mail,) = stage.mail.mails
         assert mail["Bcc"] is None
         assert [name for name in mail if name.lower() in {"bcc", "cc"}] == []
