@@ -6,7 +6,7 @@ decides, and answering goes to `boards.web.holds`.
 
 from __future__ import annotations
 
-from datetime import time
+from datetime import datetime, time
 from typing import Any
 from zoneinfo import available_timezones
 
@@ -14,7 +14,7 @@ from django.conf import settings
 from django.contrib import messages
 from django.http import Http404, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render, resolve_url
-from django.utils.dateparse import parse_datetime, parse_time
+from django.utils.dateparse import parse_time
 from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
@@ -62,8 +62,7 @@ def test_notification(request: MemberRequest, channel: str) -> HttpResponse:
 @member_page
 def news(request: MemberRequest) -> HttpResponse:
     """The rows that came up since `since`, for the page's own script; without it only the time to ask from."""
-    since = parse_datetime(request.GET.get("since", "")) if len(request.GET.get("since", "")) < 40 else None
-    found = telling.news(telling.preference_of(request.member), since if since and since.tzinfo else None)
+    found = telling.news(telling.preference_of(request.member), _moment(request.GET.get("since", "")))
     rows = []
     for one in found.found:
         title, body = telling.words_of(one)
@@ -125,6 +124,15 @@ def _given(request: MemberRequest) -> telling.Given:
         quiet_to=_time(form.get("quiet_to", ""), "quiet_to"),
         zone=form.get("zone", ""),
     )
+
+
+def _moment(text: str) -> datetime | None:
+    """A moment as `news` gave it; None for anything else."""
+    try:
+        found = datetime.fromisoformat(text[:40])
+    except ValueError:
+        return None
+    return found if found.tzinfo else None
 
 
 def _time(text: str, field: str) -> time | None:
