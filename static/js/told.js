@@ -73,8 +73,20 @@ function wake() {
   if (audio?.state === "suspended") audio.resume();
 }
 
-function sound() {
+// The page that tells may be one that was never touched: then it asks the others, and one of them sounds.
+const others = new BroadcastChannel(NAME);
+others.addEventListener("message", () => {
   if (audio?.state !== "running") return;
+  if (!navigator.locks) return ring();
+  navigator.locks.request(`${NAME}:sound`, { ifAvailable: true }, (lock) => lock && new Promise((free) => { ring(); setTimeout(free, GAP); }));
+});
+
+function sound() {
+  if (audio?.state === "running") ring();
+  else others.postMessage("sound");
+}
+
+function ring() {
   for (const [pitch, after] of [[660, 0], [880, 0.12]]) {
     const tone = audio.createOscillator();
     const loud = audio.createGain();
