@@ -27,6 +27,7 @@ from boards.telling.wants import channels_of, wants
 
 KEPT: Final = timedelta(days=90)  # what was sent stays in sight so long
 READER: Final = "deliveries"
+NOTED_EVERY: Final = timedelta(minutes=1)
 
 # What changed and may wait on a person now, told of nobody yet: few rows, whatever happened on the boards.
 _CHANGED: Final = """
@@ -40,7 +41,7 @@ person as (
 touched as (
   select task_id as pk from seen where task_id is not null
   union select d.dependent_id from seen join boards_taskdep d on d.dependency_id = seen.task_id)
-select pg_current_snapshot()::text, statement_timestamp(),
+select pg_current_snapshot()::text, statement_timestamp(), exists (select from seen),
   array(select distinct (data->>'hold')::bigint from seen where kind = 'hold.opened' and data ? 'hold'),
   array(select t.pk from touched join boards_task t on t.pk = touched.pk
          where t.status in ('needs_check', 'errored')
@@ -59,11 +60,15 @@ select pg_current_snapshot()::text, statement_timestamp(),
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """What is to be looked at, and where the log was read to."""
+    """What is to be looked at, and where the log was read to; `is_noted`: whether that has to be kept.
+
+    A pass that saw nothing writes nothing: the next one looks at the same empty stretch once more.
+    """
 
     near: Near
     cursor: str
     at: datetime
+    is_noted: bool = True
 
 
 @engine_transaction
@@ -83,7 +88,8 @@ def collect() -> int:
         return 0
     read = _read(reader, {one.member.space_id for one in told})
     made = sum(_tell(one, read) for one in told) if read.near else 0
-    LogReader.objects.filter(pk=READER).update(cursor=read.cursor, read_at=read.at)
+    if read.is_noted or made:
+        LogReader.objects.filter(pk=READER).update(cursor=read.cursor, read_at=read.at)
     return made
 
 
@@ -112,9 +118,11 @@ def _read(reader: LogReader, space_ids: set[int]) -> _Read:
                 "patience": f"{LOST_AFTER.total_seconds()} seconds",
             },
         )
-        fresh, at, *ids = query.fetchone()
+        fresh, at, any_seen, *ids = query.fetchone()
     from_the_future = int(since.split(":")[1]) > int(fresh.split(":")[1])  # the database was set back
-    return _Read(EVERYTHING if from_the_future else Near.of(*ids), catchup.cursor_at(fresh), at)
+    stale = at - reader.read_at > NOTED_EVERY
+    near = EVERYTHING if from_the_future else Near.of(*ids)
+    return _Read(near, catchup.cursor_at(fresh), at, any_seen or stale or from_the_future)
 
 
 def _tell(told: Preference, read: _Read) -> int:

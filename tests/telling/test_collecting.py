@@ -269,6 +269,18 @@ def test_nobody_to_tell_costs_a_row_and_no_reading(stage: Stage, django_assert_m
     assert LogReader.objects.get().cursor == ""
 
 
+def test_a_pass_that_sees_nothing_new_writes_nothing(stage: Stage) -> None:
+    stage.tell()
+    stage.ask()
+    stage.collect()
+    before = LogReader.objects.get().cursor
+    assert [stage.collect(), stage.collect()] == [0, 0]
+    assert LogReader.objects.get().cursor == before
+    LogReader.objects.update(read_at=Now() - timedelta(minutes=2))
+    stage.collect()
+    assert LogReader.objects.get().cursor != before
+
+
 def test_old_deliveries_go_and_what_waits_stays(stage: Stage) -> None:
     stage.tell()
     stage.ask("Sent")
