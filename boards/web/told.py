@@ -24,7 +24,7 @@ from boards.errors import InvalidInput, Refusal
 from boards.models import Board, Channel, Delivery, Preference
 from boards.queries import asks
 from boards.queries.waiting_row import GROUPS, Row
-from boards.telling import mailing
+from boards.telling import addresses, mailing
 from boards.web.answers import acted, refused
 from boards.web.members import SPACE_KEY, MemberRequest, member_page
 
@@ -55,6 +55,31 @@ def test_notification(request: MemberRequest, channel: str) -> HttpResponse:
     except Refusal as refusal:
         return refused(request, refusal, back=back)
     return acted(request, _("A test is on its way."), back=back)
+
+
+@require_POST
+@member_page
+def change_address(request: MemberRequest) -> HttpResponse:
+    """Send a link to an address; it becomes the member's own once they open it."""
+    back, address = resolve_url("web:notifications"), request.POST.get("address", "").strip()
+    try:
+        addresses.ask_to_confirm(request.member, address)
+    except Refusal as refusal:
+        return refused(request, refusal, back=back)
+    return acted(request, _("A mail is on its way to %(to)s. Open its link.") % {"to": address}, back=back)
+
+
+@never_cache
+@require_http_methods(["GET", "HEAD", "POST"])
+@member_page
+def confirm_address(request: MemberRequest, token: str) -> HttpResponse:
+    """A GET asks, the button takes the address over: programs that preview links fetch them too."""
+    user = request.member.user
+    if request.method == "POST" and (address := addresses.confirm(user, token)):
+        messages.success(request, _("Mail goes to %(to)s from now on.") % {"to": address})
+        return redirect("web:notifications")
+    found = addresses.address_in(user, token)
+    return render(request, "told/address.html", {"address": found}, status=200 if found else 410)
 
 
 @never_cache

@@ -14,6 +14,7 @@ from django.utils import timezone
 
 from boards import people
 from boards.models import Board, Member, Preference, User
+from boards.telling import addresses
 from tests import cast
 from tests.telling.conftest import Stage
 
@@ -121,8 +122,44 @@ def test_mail_cannot_be_turned_on_where_none_is_sent(stage: Stage, anna: Client,
 
 def test_mail_needs_an_address(stage: Stage, anna: Client) -> None:
     User.objects.filter(pk=stage.anna.user_id).update(email="")
-    assert "Your account has no e-mail address." in anna.get(PAGE).content.decode()
+    page = anna.get(PAGE).content.decode()
+    assert "disabled" in page[page.index('name="email"') :].partition(">")[0]
     assert anna.post(PAGE, form(stage, email="1")).status_code == 422
+
+
+def test_an_address_becomes_mine_when_i_open_the_link_that_was_sent_to_it(stage: Stage, anna: Client) -> None:
+    answer = anna.post("/me/address/", {"address": "new@example.org"}, follow=True)
+    assert "A mail is on its way to new@example.org." in answer.content.decode()
+    (mail,) = stage.mail.mails
+    assert [address.addr_spec for address in mail["To"].addresses] == ["new@example.org"]
+    link = re.search(r"https://board\.example\.org(/me/address/\S+)", mail.get_body(("plain",)).get_content())[1]
+    assert "new@example.org" in anna.get(link).content.decode()
+    stage.anna.user.refresh_from_db()
+    assert stage.anna.user.email == "anna@example.org", "a GET decides nothing"
+    olga = client_of(stage.olga)
+    assert [olga.get(link).status_code, olga.post(link).status_code] == [410, 410]
+    assert anna.post(link).status_code == 302
+    stage.anna.user.refresh_from_db()
+    assert stage.anna.user.email == "new@example.org"
+
+
+def test_the_link_of_an_address_is_good_for_a_day(stage: Stage, anna: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    anna.post("/me/address/", {"address": "new@example.org"})
+    text = stage.mail.mails[0].get_body(("plain",)).get_content()
+    link = re.search(r"https://board\.example\.org(/me/address/\S+)", text)[1]
+    monkeypatch.setattr(addresses, "GOOD_FOR_S", -1)
+    assert anna.post(link).status_code == 410
+    stage.anna.user.refresh_from_db()
+    assert stage.anna.user.email == "anna@example.org"
+
+
+@pytest.mark.parametrize(
+    "address", ["", "nobody", "a@b", "a@example.org\r\nBcc: b@example.org", "x" * 300 + "@example.org"]
+)
+def test_what_is_no_address_gets_no_mail(stage: Stage, anna: Client, address: str) -> None:
+    page = anna.post("/me/address/", {"address": address}, follow=True).content.decode()
+    assert "Write an e-mail address like name@example.org." in page
+    assert stage.mail.mails == []
 
 
 def test_boards_of_other_spaces_are_neither_shown_nor_kept(stage: Stage, anna: Client) -> None:
