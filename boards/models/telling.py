@@ -18,7 +18,7 @@ class Preference(models.Model):
     """How a member is told. Everything is off until it is turned on; a member without a row has turned on nothing.
 
     `…_since`: when the channel was turned on; what waited before is not told. `muted_kinds` are values of
-    `boards.queries.waiting_row.GROUPS`: what is new is told until it is muted. Quiet hours are the member's own clock.
+    `boards.telling.wants.KINDS`: what is new is told until it is muted. Quiet hours are the member's own clock.
     """
 
     class Pace(models.TextChoices):

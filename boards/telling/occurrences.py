@@ -26,6 +26,8 @@ _CAUSES: Final = {
     "assigned": ("task.filed", "task.assignee_changed", "task.released", "task.retried"),
 }
 DELIVER: Final = "deliver"
+ALL: Final = Q()
+NOTHING: Final = Q(pk__in=())
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,21 +47,21 @@ class Occurrence:
 class Near:
     """Which rows to look at; what it does not name is not looked at."""
 
-    holds: Q = source.NOBODY
-    tasks: Q = source.NOBODY
-    runs: Q = source.NOBODY
-    debts: Q = source.NOBODY
+    holds: Q = NOTHING
+    tasks: Q = NOTHING
+    runs: Q = NOTHING
+    debts: Q = NOTHING
 
     @staticmethod
     def of(holds: Iterable[int], tasks: Iterable[int], runs: Iterable[int], debts: Iterable[int]) -> Near:
         wanted = (list(ids) for ids in (holds, tasks, runs, debts))
-        return Near(*(Q(pk__in=ids) if ids else source.NOBODY for ids in wanted))
+        return Near(*(Q(pk__in=ids) if ids else NOTHING for ids in wanted))
 
     def __bool__(self) -> bool:
-        return any(part != source.NOBODY for part in (self.holds, self.tasks, self.runs, self.debts))
+        return any(part != NOTHING for part in (self.holds, self.tasks, self.runs, self.debts))
 
 
-EVERYTHING: Final = Near(source.ALL, source.ALL, source.ALL, source.ALL)
+EVERYTHING: Final = Near(ALL, ALL, ALL, ALL)
 
 
 def standing(member: Member, near: Near = EVERYTHING) -> list[Occurrence]:
@@ -71,7 +73,7 @@ def standing(member: Member, near: Near = EVERYTHING) -> list[Occurrence]:
 
 
 def _holds(member: Member, only: Q) -> Iterator[Occurrence]:
-    if only == source.NOBODY:
+    if only == NOTHING:
         return
     facts = {it["pk"]: it for it in source.hold_rows(member, only) if it["mine"]}
     subjects = Hold.objects.filter(pk__in=facts).values_list("pk", "task_id", "visit__run_id")
@@ -82,7 +84,7 @@ def _holds(member: Member, only: Q) -> Iterator[Occurrence]:
 
 
 def _tasks(member: Member, only: Q) -> Iterator[Occurrence]:
-    if only == source.NOBODY:
+    if only == NOTHING:
         return
     facts = [it for it in source.task_rows(member, source.people_of(member), only) if it["mine"] and _is_news(it)]
     causes, ready = _causes(facts), _ready_since([it["pk"] for it in facts if it["arm"] == "assigned"])
@@ -124,7 +126,7 @@ def _ready_since(keys: list[int]) -> dict[int, list[datetime]]:
 
 
 def _runs(member: Member, only: Q) -> Iterator[Occurrence]:
-    if only == source.NOBODY:
+    if only == NOTHING:
         return
     for it in source.run_rows(member, only):
         if it["mine"]:
@@ -136,7 +138,7 @@ def _runs(member: Member, only: Q) -> Iterator[Occurrence]:
 
 def _debts(member: Member, only: Q) -> Iterator[Occurrence]:
     """Debts that failed for good, but for those that could not tell somebody: one would tell of the other for ever."""
-    if only == source.NOBODY:
+    if only == NOTHING:
         return
     dead = ~Q(kind=DELIVER) & Q(state="undeliverable")
     facts = {it["pk"]: it for it in source.debt_rows(member, only & dead)}

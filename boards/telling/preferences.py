@@ -21,11 +21,11 @@ from django.utils.translation import gettext as _
 
 from boards.errors import InvalidInput, Refusal
 from boards.models import Board, Channel, Member, Preference
-from boards.queries.waiting_row import GROUPS
 from boards.telling import links, mailing
 from boards.telling.channels import NotNow, Refused
 from boards.telling.letters import sample
 from boards.telling.mailing import send_mail
+from boards.telling.wants import KINDS
 from boards.telling.webhooks import BadAddress, checked_url, new_secret, send_webhook
 
 BETWEEN_TESTS: Final = timedelta(seconds=10)
@@ -77,7 +77,7 @@ def save(member: Member, given: Given) -> Preference:
         Preference.objects.get_or_create(member=member)
         told = Preference.objects.select_for_update().get(member=member)
         boards = Board.objects.filter(space=member.space_id).exclude(pk__in=given.boards)
-        known = [group.value for group in GROUPS]
+        known = [group.value for group in KINDS]
         changes: dict[str, Any] = {
             "browser_since": _since(told.browser_since, given.browser),
             "email_since": _since(told.email_since, given.email),

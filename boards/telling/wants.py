@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from datetime import datetime
+from typing import Final
 
 from boards.models import Channel, Preference
-from boards.queries.waiting_row import Row
+from boards.queries.waiting_row import GROUPS, Row
+
+# What keeps work waiting. What only wants to be read shows as a dot beside the count, and nobody is woken for it.
+KINDS: Final = tuple(group for group in GROUPS if group.value not in {"late", "silent", "notice"})
+_TOLD: Final = frozenset(group.value for group in KINDS)
 
 
 def channels_of(told: Preference) -> dict[str, datetime]:
@@ -17,4 +22,4 @@ def channels_of(told: Preference) -> dict[str, datetime]:
 
 def wants(told: Preference, muted_boards: Collection[int], row: Row) -> bool:
     """Whether rows of this kind, on this board, are to be told."""
-    return row.group not in told.muted_kinds and row.board_id not in muted_boards
+    return row.group in _TOLD and row.group not in told.muted_kinds and row.board_id not in muted_boards

@@ -23,8 +23,9 @@ from boards import telling
 from boards.errors import InvalidInput, Refusal
 from boards.models import Board, Channel, Delivery, Preference
 from boards.queries import asks
-from boards.queries.waiting_row import GROUPS, Row
+from boards.queries.waiting_row import Row
 from boards.telling import addresses, mailing
+from boards.telling.wants import KINDS
 from boards.web.answers import acted, refused
 from boards.web.members import SPACE_KEY, MemberRequest, member_page
 
@@ -179,7 +180,7 @@ def _page(request: MemberRequest, wrong: InvalidInput | None = None, status: int
     context: dict[str, Any] = {
         "told": told,
         "shown": _typed(request) if form is not None else _kept(told),
-        "kinds": [(g, g.value in form.getlist("kinds") if form else g.value not in told.muted_kinds) for g in GROUPS],
+        "kinds": [(g, g.value in form.getlist("kinds") if form else g.value not in told.muted_kinds) for g in KINDS],
         "boards": [(b, str(b.pk) in form.getlist("boards") if form else b.pk not in muted) for b in boards],
         "zones": sorted({"UTC", *(zone for zone in available_timezones() if "/" in zone)}),
         "test_channels": Channel.values,
