@@ -8,7 +8,7 @@ from django.utils.module_loading import autodiscover_modules
 
 
 def load() -> None:
-    for module in ("boards.tasks", "boards.people", "boards.flows"):
+    for module in ("boards.tasks", "boards.people", "boards.flows", "boards.telling"):
         importlib.import_module(module)
     autodiscover_modules("workers")
 

@@ -18,7 +18,7 @@ from django.db import connection
 from django.db.models import Exists, OuterRef, Q
 from django.db.models.functions import Cast, Now, Substr
 
-from boards import flows, live_notices, people, tasks, upkeep
+from boards import flows, live_notices, people, tasks, telling, upkeep
 from boards.actors import service
 from boards.debts import paying
 from boards.flows.steps import simple
@@ -66,12 +66,14 @@ def sweep_once(limit: int = LIMIT) -> SweepReport:
         "runs let into their step": flows.promote_waiting,
         "runs archived": flows.archive_due,
         "chains freed from a stop": free_late_chains,
+        "messages owed": lambda most: telling.collect(),
         "debts paid": paying.pay_due,
         "stops of dead drains paid": pay_stops_of_dead_drains,
         "processes forgotten": forget_processes,
         "idempotency keys dropped": drop_old_keys,
         "old tasks removed": upkeep.remove_old,
         "counters that differ": upkeep.recount,
+        "old deliveries forgotten": telling.forget_deliveries,
     }
     report = SweepReport()
     for name, part in parts.items():

@@ -12,6 +12,7 @@ import sys
 import warnings
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import psycopg.conninfo
 from csp.constants import NONE, SELF
@@ -233,6 +234,22 @@ CONTENT_SECURITY_POLICY = {
     }
 }
 
+
+def _email_url() -> str:
+    """`smtp://`, `smtp+tls://` (STARTTLS) or `smtps://`, with `user:password@` and `:port` where they are needed."""
+    url = env_text("EMAIL_URL")
+    parts = urlsplit(url)
+    if url and (parts.scheme not in {"smtp", "smtp+tls", "smtps"} or not parts.hostname):
+        raise ImproperlyConfigured("EMAIL_URL must be like smtp+tls://user:password@mail.example.org:587.")
+    if parts.password and parts.scheme == "smtp" and parts.hostname not in {"localhost", "127.0.0.1", "::1"}:
+        raise ImproperlyConfigured(
+            "EMAIL_URL has a password: use smtp+tls:// or smtps://, so that it is not sent open."
+        )
+    return url
+
+
+EMAIL_URL = _email_url()
+EMAIL_FROM = env_text("EMAIL_FROM")
 WEBHOOK_ALLOW_HOSTS = env_list("WEBHOOK_ALLOW_HOSTS")
 
 DRAIN_GRACE_MS = env_int("DRAIN_GRACE_MS", 10_000)

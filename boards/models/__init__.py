@@ -12,6 +12,7 @@ from boards.models.runs import Branch, FlowOperation, FlowRun, StepChange, StepS
 from boards.models.sessions import Session, TranscriptItem
 from boards.models.spaces import Member, Role, SigninLink, Space, User
 from boards.models.tasks import SERVER_ONLY_TASK_FIELDS, IdempotencyKey, Task, TaskDep
+from boards.models.telling import Channel, Delivery, LogReader, Preference
 
 __all__ = [
     "SERVER_ONLY_TASK_FIELDS",
@@ -20,7 +21,9 @@ __all__ = [
     "Board",
     "BoardCounter",
     "Branch",
+    "Channel",
     "Debt",
+    "Delivery",
     "Event",
     "Flow",
     "FlowOperation",
@@ -30,7 +33,9 @@ __all__ = [
     "Hold",
     "IdempotencyKey",
     "LogEpoch",
+    "LogReader",
     "Member",
+    "Preference",
     "Process",
     "Role",
     "RosterEntry",

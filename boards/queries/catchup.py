@@ -99,7 +99,7 @@ def changes_of(board_ids: Iterable[int], since: str) -> tuple[dict[int, Missed],
 
     A cursor that is none of ours, or of another epoch, is a refresh.
     """
-    snapshot = _snapshot_of(since)
+    snapshot = snapshot_of(since)
     if snapshot is None:
         return Refresh(cursor())
     with connection.cursor() as query:
@@ -126,7 +126,7 @@ def _by_board(rows: list[tuple[int, int | None, int | None, bool]]) -> dict[int,
     }
 
 
-def _snapshot_of(since: str) -> str | None:
+def snapshot_of(since: str) -> str | None:
     """The snapshot of a cursor of this epoch; None for anything else, which the database need not see."""
     parts = _CURSOR.fullmatch(since) if len(since) <= LONGEST else None
     if parts is None or parts[1] != epoch():

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.http import HttpRequest
 
-from boards.models import Role
+from boards.models import Member, Preference, Role
 from boards.queries.needs_you import needs_counts
 
 
@@ -21,6 +21,16 @@ def frame(request: HttpRequest) -> dict[str, Any]:
         "member": member,
         "memberships": getattr(request, "memberships", [member]),
         "may_act": member.role in {Role.MEMBER, Role.OPERATOR},
+        "told_here": _told_here(member),
         "needs_count": lambda: counts().blocking,
         "needs_to_read": lambda: counts().to_read,
     }
+
+
+def _told_here(member: Member) -> str:
+    """What the page's own script tells of new rows; read with the member."""
+    try:
+        told = member.preference
+    except Preference.DoesNotExist:
+        return ""
+    return " ".join(name for name, on in (("browser", told.browser_since), ("sound", told.sound)) if on)

@@ -56,7 +56,7 @@ def member_page(
             return to_sign_in(request)
         memberships: list[Any] = list(
             Member.objects.filter(user=request.user)
-            .select_related("space")
+            .select_related("space", "preference")
             .annotate(snapshot=snapshot(), db_now=clock.annotation())
             .order_by("space__name", "pk")
         )

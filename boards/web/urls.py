@@ -2,7 +2,19 @@
 
 from django.urls import URLPattern, URLResolver, path
 
-from boards.web import board, boards, filing, health_urls, home, live_urls, members, people_urls, signin, task_urls
+from boards.web import (
+    board,
+    boards,
+    filing,
+    health_urls,
+    home,
+    live_urls,
+    members,
+    people_urls,
+    signin,
+    task_urls,
+    told_urls,
+)
 
 app_name = "web"
 
@@ -22,4 +34,5 @@ urlpatterns: list[URLPattern | URLResolver] = [
     *people_urls.urlpatterns,
     *health_urls.urlpatterns,
     *live_urls.urlpatterns,
+    *told_urls.urlpatterns,
 ]

@@ -22,6 +22,7 @@ function take(text) {
   if (head.needs !== undefined) setCount(head.needs, head.reads);
   if (head.refresh) readAgain();
   if (head.changed) hint(head.changed);
+  if (head.needs !== undefined || head.changed?.needs || head.changed?.all) document.dispatchEvent(new Event("needs:changed"));
   if (head.cursor) arrived(head.cursor);
 }
 

@@ -19,6 +19,7 @@ PAGES = [
     "/f/",
     "/f/release-notes/",
     "/f/release-notes/r/1/",
+    "/me/notifications/",
     "/password/",
 ]
 ADMIN = ["/admin/", "/admin/boards/task/", "/admin/boards/flowrun/", "/admin/boards/hold/", "/admin/boards/event/"]

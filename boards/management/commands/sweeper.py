@@ -14,7 +14,7 @@ from django.core.management.base import BaseCommand, CommandParser
 from rich.console import Console
 from rich.text import Text
 
-from boards import sweeping
+from boards import sweeping, telling
 from boards.live_notices import Inbox, Listener
 from boards.models import Process
 from boards.workers.databases import AWAY, let_go
@@ -61,6 +61,7 @@ class Sweeper:
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda number, frame: self.stop())
         self._listener.start()
+        telling.carriers.start()  # a receiver that does not answer holds no deadline up
         self._screen.print(Text(f"sweeper {self._presence.host} {os.getpid()} is ready"))
         while not self._stopping:
             pause = self._work()
@@ -70,6 +71,7 @@ class Sweeper:
             while not self._stopping and (left := time_to_wait - time.monotonic()) > 0:
                 self._inbox.wait(left)  # a storm of notices is one pass
         self._listener.stop()
+        telling.carriers.stop()
         if not self._away:
             self._presence.sign_off()
         self._screen.print(Text("sweeper ended."))
