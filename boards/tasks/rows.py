@@ -16,11 +16,12 @@ from functools import cache
 from typing import Any
 
 from django.db import connection, models
-from django.db.models.functions import Now
 
 from boards.errors import TaskNotFound
+from boards.lines import from_lines, lines
 from boards.locks import Rank, sorted_keys, taking
-from boards.models import Task, TaskDep
+from boards.models import Board, Task
+from boards.tasks import plain_rows
 
 WRITE_LOG_LENGTH = 4
 
@@ -52,19 +53,38 @@ class Locked(dict[int, Task]):
 
 
 def lock(keys: Iterable[int], *, with_dependents: bool = False) -> Locked:
-    """Lock the rows (and those that depend on them) by key, in one ordered statement."""
+    """Lock the rows (and those that depend on them) by key, in one ordered statement; each comes with its board."""
     taking(Rank.TASK)
     wanted = sorted_keys(keys)
-    if with_dependents:
-        edges = TaskDep.objects.filter(dependency__in=wanted).values_list("dependent", flat=True)
-        wanted = sorted_keys([*wanted, *edges])
     locked = Locked()
-    # "no key": rows that point at these (events, edges, transcripts) may be inserted meanwhile.
-    rows = Task.objects.filter(pk__in=wanted).order_by("pk").select_for_update(no_key=True, of=("self",))
-    for task in rows.select_related("board").annotate(db_now=Now()):
+    found, boards = plain_rows.answers(
+        [
+            # "no key": rows that point at these (events, edges, transcripts) may be inserted meanwhile.
+            (
+                f"""select {plain_rows.columns(Task, "t")}, statement_timestamp() from boards_task t
+                     where t.pk = any(%s::bigint[]{_DEPENDENTS if with_dependents else ""})
+                     order by t.pk for no key update""",
+                [wanted, wanted] if with_dependents else [wanted],
+            ),
+            (
+                f"""select {plain_rows.columns(Board, "b")} from boards_board b
+                     where b.id = any(array(select distinct board_id from boards_task
+                                             where pk = any(%s::bigint[]{_DEPENDENTS if with_dependents else ""})))""",
+                [wanted, wanted] if with_dependents else [wanted],
+            ),
+        ]
+    )
+    known = {board.pk: board for board in (plain_rows.read(Board, row) for row in boards)}
+    for row in found:
+        task = plain_rows.read(Task, row)
+        task.board = known[task.board_id]
         locked[task.pk] = task
-        locked.now = task.db_now
+        locked.now = row[-1]
     return locked
+
+
+# An array and no subquery: the keys stay an index condition.
+_DEPENDENTS = " || array(select dependent_id from boards_taskdep where dependency_id = any(%s))"
 
 
 def lock_one(task: Task | int) -> tuple[Task, datetime]:
@@ -106,34 +126,35 @@ def write_many(writes: Sequence[Write]) -> set[int]:
 
 def _update(shape: tuple[tuple[str, bool], ...], group: list[tuple[Write, dict[str, Any]]]) -> set[int]:
     """One UPDATE of all rows of a shape; a column that the clock fills gets offsets in milliseconds."""
-    tasks = [one.task for one, _ in group]
-    params: list[Any] = [
-        [task.pk for task in tasks],
-        [task.status for task in tasks],
-        [task.grant_no for task in tasks],
-        [task.revision for task in tasks],
-        [one.fenced for one, _ in group],
-    ]
-    casts, sets, names = ["bigint", "text", "bigint", "bigint", "boolean"], [], []
+    columns = {"pk": "bigint", "was": "text", "grant_no": "bigint", "revision": "bigint", "fenced": "boolean"}
+    made = {name: _column(name) for name, _ in shape}
+    sets = []
     for n, (name, clocked) in enumerate(shape):
-        column = _column(name)
+        column = made[name]
         source = f"statement_timestamp() + make_interval(secs => v.c{n} / 1000)" if clocked else f"v.c{n}"
         sets.append(f"{column.name} = {source if clocked else column.made_from.format(source)}")
-        casts.append("float8" if clocked else column.cast)
-        names.append(f"c{n}")
-        params.append([_clock(changes[name]) if clocked else column.param(changes[name]) for _, changes in group])
-    arrays = ", ".join(f"%s::{cast}[]" for cast in casts)
-    columns = ", ".join(["pk", "was", "grant_no", "revision", "fenced", *names])
+        columns[f"c{n}"] = "float8" if clocked else column.cast
+    given = [
+        (
+            one.task.pk,
+            str(one.task.status),
+            one.task.grant_no,
+            one.task.revision,
+            one.fenced,
+            *(_clock(changes[name]) if clocked else made[name].param(changes[name]) for name, clocked in shape),
+        )
+        for one, changes in group
+    ]
     with connection.cursor() as cursor:
         cursor.execute(
             f"""update boards_task t
                    set {", ".join([*sets, "revision = t.revision + 1", "updated_at = statement_timestamp()"])}
-                  from unnest({arrays}) as v({columns})
+                  from {from_lines(columns)}
                  where t.pk = any(%s) and t.pk = v.pk and t.status = v.was and t.grant_no = v.grant_no
                    and t.revision = v.revision
                    and (not v.fenced or t.lease_until is null or t.lease_until > statement_timestamp())
              returning t.pk""",
-            [*params, params[0]],
+            [lines(given, columns), [one.task.pk for one, _ in group]],
         )
         return {row[0] for row in cursor.fetchall()}
 
@@ -152,7 +173,7 @@ class _Column:
             return None
         if self.as_json:
             return json.dumps(value)
-        return str(value) if self.cast == "text" else value
+        return value if isinstance(value, bool | int) and self.cast != "text" else str(value)
 
 
 @cache

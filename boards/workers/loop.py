@@ -152,7 +152,8 @@ class Drain:
         open_boards = self._dirty - self._spent_boards()
         wanted = self._roster.wanted(open_boards, self._work.per_board(), free)
         claimed_by = {"drain": str(self.presence.id), "host": self.presence.host, "pid": os.getpid()}
-        claimed = tasks.claim(wanted, limit=free, claimed_by=claimed_by)
+        begin = functools.partial(self._work.begin_runs, entry_for=self._roster.entry_for)
+        claimed = tasks.claim(wanted, limit=free, claimed_by=claimed_by, begin=begin)
         self._claimed_once = self.options.once
         self._note_emptied(wanted, claimed, free)
         for one in claimed:

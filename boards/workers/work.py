@@ -8,12 +8,12 @@ from __future__ import annotations
 import functools
 import logging
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from queue import SimpleQueue
 
 from boards import tasks
 from boards.models import Attempt, RosterEntry, Task
-from boards.tasks import Claimed
+from boards.tasks import Claimed, RunLink
 from boards.workers.adapters import Adapter, Failed, StoppedEarly
 from boards.workers.adapters.python import PythonAdapter
 from boards.workers.databases import AWAY
@@ -53,6 +53,10 @@ class Work:
     def begin(self) -> None:
         self._renewals.start()
         self._scribe.start()
+
+    def begin_runs(self, claimed: Sequence[Claimed], entry_for: Callable[[Task], RosterEntry | None]) -> list[RunLink]:
+        """Called in the claim's transaction: write what the starts leave."""
+        return self._runner.begin([Run(one, entry_for(one.task)) for one in claimed])
 
     def take(self, claimed: Claimed, entry: RosterEntry | None) -> None:
         """Keep the lease of a claimed row from now on, and have it started."""

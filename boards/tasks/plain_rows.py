@@ -1,0 +1,166 @@
+"""Task rows past the ORM's compiler, for the hot paths: read from plain statements, and inserted many at a time.
+
+It decides nothing. What a statement answers becomes the same `Task` that a query set would have made.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import datetime
+from functools import cache
+from typing import Any, TypeVar
+
+from django.db import connection, models
+from django.db.models.base import ModelState
+
+from boards import event_log, live_notices
+from boards.actors import Chain
+from boards.lines import from_lines, lines
+from boards.models import Task
+
+Row = TypeVar("Row", bound=models.Model)
+Statement = tuple[str, Sequence[Any]]
+
+# What a filing decides, with the type of its array; all else has the same value in every fresh row.
+_FILED = {
+    "partition": "text",
+    "public_id": "text",
+    "incarnation_id": "uuid",
+    "goal": "text",
+    "goal_hash": "text",
+    "title": "text",
+    "context": "text",
+    "input": "jsonb",
+    "labels": "jsonb",
+    "metadata": "jsonb",
+    "priority": "int",
+    "due_at": "timestamptz",
+    "assignee": "text",
+    "checker": "text",
+    "max_attempts": "int",
+    "status": "text",
+    "unmet_deps": "int",
+    "open_holds": "int",
+    "board_id": "bigint",
+    "follow_up_of_id": "bigint",
+    "filed_by_task_id": "bigint",
+    "filer_id": "uuid",
+    "created_by_id": "bigint",
+    "filed_by": "text",
+    "visit_id": "bigint",
+}
+_MADE_BY_DATABASE = {"key", "created_at", "updated_at"}
+
+
+@cache
+def columns(model: type[models.Model], alias: str) -> str:
+    """The columns that `read` wants, in its order."""
+    return ", ".join(f'{alias}."{field.column}"' for field in model._meta.concrete_fields)
+
+
+def read(model: type[Row], values: Sequence[Any]) -> Row:
+    """The row of one line that begins with the `columns` of its model."""
+    made = _bare(model, values)  # what stands behind the columns is left out by zip
+    for name in _json_names(model):
+        stored = made.__dict__[name]
+        if stored is not None:
+            made.__dict__[name] = {} if stored == "{}" else [] if stored == "[]" else json.loads(stored)
+    return made
+
+
+def fresh(**given: Any) -> Task:
+    """A task that is not stored yet, by attribute names; `insert` stores it. What is not given has its default."""
+    made = _bare(Task, _defaults())
+    made.__dict__.update(given, steers=[], write_log=[])
+    return made
+
+
+def insert(tasks: Sequence[Task], chain: Chain, run_id: int | None) -> list[Task]:
+    """Insert fresh tasks in their order with their `task.filed` events, in one statement; answers those whose id was
+    free.
+    """
+    given = lines([[_param(task.__dict__[name], cast) for name, cast in _FILED.items()] for task in tasks], _FILED)
+    with connection.cursor() as cursor:
+        cursor.execute(_insert_statement(), [given, *event_log.filed_params(chain, run_id)])
+        made: dict[str, tuple[int, datetime, datetime]] = {row[0]: row[1:4] for row in cursor.fetchall()}
+    stored = [task for task in tasks if task.public_id in made]
+    for task in stored:
+        task.key, task.created_at, task.updated_at = made[task.public_id]
+        live_notices.changed(task.board_id, task_key=task.pk, run_id=run_id)
+    return stored
+
+
+def answers(statements: Sequence[Statement]) -> list[list[tuple[Any, ...]]]:
+    """Run statements in one trip to the database; the rows of each. Every one has a snapshot of its own."""
+    if not statements:
+        return []
+    with connection.cursor() as cursor:
+        cursor.execute(
+            ";".join(statement for statement, _ in statements), [value for _, params in statements for value in params]
+        )
+        found = [cursor.fetchall() if cursor.description else []]
+        while cursor.nextset():
+            found.append(cursor.fetchall() if cursor.description else [])
+    return found
+
+
+def _param(value: Any, cast: str) -> Any:
+    if value is None or cast in {"int", "bigint", "jsonb"}:
+        return value
+    return str(value)
+
+
+@cache
+def _insert_statement() -> str:
+    """`on conflict` instead of a savepoint around an error: a taken id costs nothing where there is none."""
+    fields = {field.attname: field for field in Task._meta.concrete_fields}
+    targets = [str(fields[name].column) for name in _FILED]
+    sources = ["array(select jsonb_array_elements_text(v.labels))" if n == "labels" else f"v.{n}" for n in _FILED]
+    for name, value in zip(_names(Task), _defaults(), strict=True):
+        if name not in _FILED and name not in _MADE_BY_DATABASE and value is not None:
+            targets.append(str(fields[name].column))
+            sources.append(_literal(value))
+    quoted = ", ".join(f'"{target}"' for target in targets)
+    return f"""
+        with filed as (
+            insert into boards_task ({quoted}) select {", ".join(sources)}
+              from {from_lines(_FILED)} order by place
+            on conflict (board_id, partition, id) do nothing
+            returning id, pk, created_at, updated_at, board_id, status, follow_up_of_id
+        ), told as ({event_log.FILED.format("filed")})
+        select id, pk, created_at, updated_at from filed"""
+
+
+def _literal(value: Any) -> str:
+    """A default of ours as SQL: a number, a truth, an empty text or an empty list."""
+    if isinstance(value, bool | int):
+        return str(value).lower()
+    return "'[]'" if value == [] else f"'{value}'"
+
+
+@cache
+def _names(model: type[models.Model]) -> list[str]:
+    return [field.attname for field in model._meta.concrete_fields]
+
+
+@cache
+def _json_names(model: type[models.Model]) -> list[str]:
+    return [field.attname for field in model._meta.concrete_fields if isinstance(field, models.JSONField)]
+
+
+def _bare(model: type[Row], values: Sequence[Any]) -> Row:
+    """A stored row without the field by field work of a model's `__init__`, which costs more than the reading."""
+    made = model.__new__(model)
+    made.__dict__.update(zip(_names(model), values, strict=False))
+    made._state = ModelState()
+    made._state.adding, made._state.db = False, connection.alias
+    return made
+
+
+@cache
+def _defaults() -> list[Any]:
+    return [
+        None if field.attname in _MADE_BY_DATABASE or field.attname in _FILED else field.get_default()
+        for field in Task._meta.concrete_fields
+    ]
