@@ -81,7 +81,7 @@ def settle_many(settlements: Sequence[Settlement]) -> list[TaskWriteOutcome]:
     """
     settlements = [replace(s, text=report_line(s.text)) if s.text else s for s in settlements]
     budget = _Budget(settlements)
-    locked = rows.lock([s.task_key for s in settlements], with_dependents=True)
+    locked = rows.lock_to_end(s.task_key for s in settlements)
     planned = _plan_all(settlements, locked, budget)
     landed = rows.write_many([plan.write for plan in planned if isinstance(plan, _Plan)])
     budget.give_back_unused(landed)

@@ -11,8 +11,10 @@ from datetime import datetime
 from functools import cache
 from typing import Any, TypeVar
 
+import psycopg
 from django.db import connection, models
 from django.db.models.base import ModelState
+from psycopg.pq import Format
 
 from boards import event_log, live_notices
 from boards.actors import Chain
@@ -20,6 +22,7 @@ from boards.lines import from_lines, lines
 from boards.models import Task
 
 Row = TypeVar("Row", bound=models.Model)
+_TIMES = psycopg.adapters.get_loader(psycopg.adapters.types["timestamptz"].oid, Format.TEXT)
 Statement = tuple[str, Sequence[Any]]
 
 # What a filing decides, with the type of its array; all else has the same value in every fresh row.
@@ -54,24 +57,28 @@ _MADE_BY_DATABASE = {"key", "created_at", "updated_at"}
 
 
 @cache
-def columns(model: type[models.Model], alias: str) -> str:
-    """The columns that `read` wants, in its order."""
-    return ", ".join(f'{alias}."{field.column}"' for field in model._meta.concrete_fields)
+def columns(model: type[models.Model], alias: str, without: frozenset[str] = frozenset()) -> str:
+    """The columns that `read` wants, in its order. `without`: attributes that are left to whoever asks for them."""
+    fields = [field for field in model._meta.concrete_fields if field.attname not in without]
+    return ", ".join(f'{alias}."{field.column}"' for field in fields)
 
 
-def read(model: type[Row], values: Sequence[Any]) -> Row:
-    """The row of one line that begins with the `columns` of its model."""
-    made = _bare(model, values)  # what stands behind the columns is left out by zip
-    for name in _json_names(model):
-        stored = made.__dict__[name]
+def read(model: type[Row], values: Sequence[Any], without: frozenset[str] = frozenset()) -> Row:
+    """The row of one line that begins with the `columns` of its model. What was left out is a deferred field: it is
+    read from the database by whoever asks for it.
+    """
+    made = _bare(model, values, _names(model, without))  # what stands behind the columns is left out by zip
+    held = made.__dict__
+    for name in _json_names(model, without):
+        stored = held[name]
         if stored is not None:
-            made.__dict__[name] = {} if stored == "{}" else [] if stored == "[]" else json.loads(stored)
+            held[name] = {} if stored == "{}" else [] if stored == "[]" else json.loads(stored)
     return made
 
 
 def fresh(**given: Any) -> Task:
     """A task that is not stored yet, by attribute names; `insert` stores it. What is not given has its default."""
-    made = _bare(Task, _defaults())
+    made = _bare(Task, _defaults(), _names(Task))
     made.__dict__.update(given, steers=[], write_log=[])
     return made
 
@@ -96,6 +103,8 @@ def answers(statements: Sequence[Statement]) -> list[list[tuple[Any, ...]]]:
     if not statements:
         return []
     with connection.cursor() as cursor:
+        # Django's reader of times is three times as slow as the one beneath it, and rows have many.
+        cursor.cursor.adapters.register_loader("timestamptz", _TIMES)
         cursor.execute(
             ";".join(statement for statement, _ in statements), [value for _, params in statements for value in params]
         )
@@ -140,21 +149,22 @@ def _literal(value: Any) -> str:
 
 
 @cache
-def _names(model: type[models.Model]) -> list[str]:
-    return [field.attname for field in model._meta.concrete_fields]
+def _names(model: type[models.Model], without: frozenset[str] = frozenset()) -> list[str]:
+    return [field.attname for field in model._meta.concrete_fields if field.attname not in without]
 
 
 @cache
-def _json_names(model: type[models.Model]) -> list[str]:
-    return [field.attname for field in model._meta.concrete_fields if isinstance(field, models.JSONField)]
+def _json_names(model: type[models.Model], without: frozenset[str] = frozenset()) -> list[str]:
+    fields = [field for field in model._meta.concrete_fields if isinstance(field, models.JSONField)]
+    return [field.attname for field in fields if field.attname not in without]
 
 
-def _bare(model: type[Row], values: Sequence[Any]) -> Row:
+def _bare(model: type[Row], values: Sequence[Any], names: Sequence[str]) -> Row:
     """A stored row without the field by field work of a model's `__init__`, which costs more than the reading."""
     made = model.__new__(model)
-    made.__dict__.update(zip(_names(model), values, strict=False))
-    made._state = ModelState()
-    made._state.adding, made._state.db = False, connection.alias
+    made.__dict__.update(zip(names, values, strict=False))
+    made._state = state = ModelState()
+    state.adding, state.db = False, connection.alias
     return made
 
 

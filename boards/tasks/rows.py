@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
-from typing import Any
+from typing import Any, Final
 
 from django.db import connection, models
 
@@ -52,39 +52,54 @@ class Locked(dict[int, Task]):
     now: datetime
 
 
-def lock(keys: Iterable[int], *, with_dependents: bool = False) -> Locked:
-    """Lock the rows (and those that depend on them) by key, in one ordered statement; each comes with its board."""
+def lock(keys: Iterable[int]) -> Locked:
+    """Lock the rows by key, in one ordered statement; each comes with its board."""
     taking(Rank.TASK)
     wanted = sorted_keys(keys)
-    locked = Locked()
-    found, boards = plain_rows.answers(
-        [
-            # "no key": rows that point at these (events, edges, transcripts) may be inserted meanwhile.
-            (
-                f"""select {plain_rows.columns(Task, "t")}, statement_timestamp() from boards_task t
-                     where t.pk = any(%s::bigint[]{_DEPENDENTS if with_dependents else ""})
-                     order by t.pk for no key update""",
-                [wanted, wanted] if with_dependents else [wanted],
-            ),
-            (
-                f"""select {plain_rows.columns(Board, "b")} from boards_board b
-                     where b.id = any(array(select distinct board_id from boards_task
-                                             where pk = any(%s::bigint[]{_DEPENDENTS if with_dependents else ""})))""",
-                [wanted, wanted] if with_dependents else [wanted],
-            ),
-        ]
-    )
+    # "no key": rows that point at these (events, edges, transcripts) may be inserted meanwhile.
+    return _read([(f"{_select(frozenset())} order by t.pk for no key update", [wanted]), (_BOARDS, [wanted])])
+
+
+# What decides nothing about an ending and is read by whoever asks: texts of which each may be a megabyte.
+_TOLD: Final = frozenset({"goal", "goal_hash", "context", "input", "output", "steers", "feedback", "run", "updated_at"})
+
+
+def lock_to_end(keys: Iterable[int]) -> Locked:
+    """Lock the rows and those that depend on them, all by key and in one ordered statement; answers the rows, without
+    their long texts, and their boards.
+    """
+    taking(Rank.TASK)
+    wanted = sorted_keys(keys)
+    return _read([(_LOCK_WITH_DEPENDENTS, [wanted, wanted]), (_select(_TOLD), [wanted]), (_BOARDS, [wanted])], _TOLD)
+
+
+@cache
+def _select(without: frozenset[str]) -> str:
+    return f"""select {plain_rows.columns(Task, "t", without)}, statement_timestamp() from boards_task t
+                where t.pk = any(%s)"""
+
+
+# The keys as an array and not as a subquery: they stay an index condition.
+_LOCK_WITH_DEPENDENTS: Final = """
+    select count(*) from (
+        select from boards_task t
+         where t.pk = any(%s::bigint[] || array(select dependent_id from boards_taskdep where dependency_id = any(%s)))
+         order by t.pk for no key update) locked"""
+_BOARDS: Final = f"""
+    select {plain_rows.columns(Board, "b")} from boards_board b
+     where b.id = any(array(select distinct board_id from boards_task where pk = any(%s)))"""
+
+
+def _read(statements: Sequence[plain_rows.Statement], without: frozenset[str] = frozenset()) -> Locked:
+    *_, found, boards = plain_rows.answers(statements)
     known = {board.pk: board for board in (plain_rows.read(Board, row) for row in boards)}
+    locked = Locked()
     for row in found:
-        task = plain_rows.read(Task, row)
+        task = plain_rows.read(Task, row, without)
         task.board = known[task.board_id]
         locked[task.pk] = task
         locked.now = row[-1]
     return locked
-
-
-# An array and no subquery: the keys stay an index condition.
-_DEPENDENTS = " || array(select dependent_id from boards_taskdep where dependency_id = any(%s))"
 
 
 def lock_one(task: Task | int) -> tuple[Task, datetime]:
@@ -107,11 +122,11 @@ def write_many(writes: Sequence[Write]) -> set[int]:
     Values are plain, or a `Clock`; `revision` and `updated_at` move by themselves. A row that landed is brought up to
     date in memory, except for what the database's clock says.
     """
-    groups: defaultdict[tuple[tuple[str, bool], ...], list[tuple[Write, dict[str, Any]]]] = defaultdict(list)
+    groups: defaultdict[_Shape, list[tuple[Task, bool, dict[str, Any]]]] = defaultdict(list)
     for one in writes:
-        changes = {**one.changes, **_receipt(one.task, one.receipt)}
-        shape = tuple(sorted((name, isinstance(value, Clock)) for name, value in changes.items()))
-        groups[shape].append((one, changes))
+        changes = {**one.changes, **_receipt(one.task, one.receipt)} if one.receipt else one.changes
+        shape = tuple([(name, value.__class__ is Clock) for name, value in changes.items()])
+        groups[shape].append((one.task, one.fenced, changes))
     landed: set[int] = set()
     for shape, group in groups.items():
         landed |= _update(shape, group)
@@ -119,32 +134,35 @@ def write_many(writes: Sequence[Write]) -> set[int]:
         if one.task.pk in landed:
             one.task.revision += 1
             for name, value in one.changes.items():
-                if not isinstance(value, Clock):
+                if value.__class__ is not Clock:
                     setattr(one.task, name, value)
     return landed
 
 
-def _update(shape: tuple[tuple[str, bool], ...], group: list[tuple[Write, dict[str, Any]]]) -> set[int]:
-    """One UPDATE of all rows of a shape; a column that the clock fills gets offsets in milliseconds."""
+_Shape = tuple[tuple[str, bool], ...]
+
+
+def _update(shape: _Shape, group: list[tuple[Task, bool, dict[str, Any]]]) -> set[int]:
+    """One UPDATE of all rows of a shape. What is the same for all of them travels once, the rest row by row."""
     columns = {"pk": "bigint", "was": "text", "grant_no": "bigint", "revision": "bigint", "fenced": "boolean"}
-    made = {name: _column(name) for name, _ in shape}
-    sets = []
-    for n, (name, clocked) in enumerate(shape):
-        column = made[name]
-        source = f"statement_timestamp() + make_interval(secs => v.c{n} / 1000)" if clocked else f"v.c{n}"
-        sets.append(f"{column.name} = {source if clocked else column.made_from.format(source)}")
-        columns[f"c{n}"] = "float8" if clocked else column.cast
-    given = [
-        (
-            one.task.pk,
-            str(one.task.status),
-            one.task.grant_no,
-            one.task.revision,
-            one.fenced,
-            *(_clock(changes[name]) if clocked else made[name].param(changes[name]) for name, clocked in shape),
-        )
-        for one, changes in group
+    given: list[list[Any]] = [
+        [task.pk, str(task.status), task.grant_no, task.revision, fenced] for task, fenced, _ in group
     ]
+    sets, once = [], []
+    for n, (name, clocked) in enumerate(shape):
+        column = _column(name)
+        values = [changes[name] for _, _, changes in group]
+        params = [value.ms for value in values] if clocked else [column.param(value) for value in values]
+        cast = "float8" if clocked else column.cast
+        if params.count(params[0]) == len(params):
+            source = f"%s::{cast}"
+            once.append(params[0])
+        else:
+            source, columns[f"c{n}"] = f"v.c{n}", cast
+            for row, param in zip(given, params, strict=True):
+                row.append(param)
+        made = f"statement_timestamp() + make_interval(secs => {source} / 1000)" if clocked else column.made(source)
+        sets.append(f"{column.name} = {made}")
     with connection.cursor() as cursor:
         cursor.execute(
             f"""update boards_task t
@@ -154,7 +172,7 @@ def _update(shape: tuple[tuple[str, bool], ...], group: list[tuple[Write, dict[s
                    and t.revision = v.revision
                    and (not v.fenced or t.lease_until is null or t.lease_until > statement_timestamp())
              returning t.pk""",
-            [lines(given, columns), [one.task.pk for one, _ in group]],
+            [*once, lines(given, columns), [task.pk for task, _, _ in group]],
         )
         return {row[0] for row in cursor.fetchall()}
 
@@ -167,6 +185,9 @@ class _Column:
     cast: str
     made_from: str = "{}"
     as_json: bool = False
+
+    def made(self, element: str) -> str:
+        return self.made_from.format(element)
 
     def param(self, value: Any) -> Any:
         if value is None:
@@ -188,13 +209,7 @@ def _column(name: str) -> _Column:
     return _Column(name, "text" if kind.startswith("varchar") else kind)
 
 
-def _clock(value: Any) -> float | None:
-    return value.ms if isinstance(value, Clock) else None
-
-
 def _receipt(task: Task, token: str) -> dict[str, Any]:
-    if not token:
-        return {}
     log = [*task.write_log, {"id": token, "revision": task.revision + 1}]
     return {
         "write_log": log[-WRITE_LOG_LENGTH:],

@@ -19,6 +19,7 @@ from queue import Empty, SimpleQueue
 from typing import Final, TypeVar
 
 from boards import tasks
+from boards.debts import paying
 from boards.live_notices import Listener, Notice
 from boards.models import Board, Process
 from boards.states import Verb
@@ -117,7 +118,7 @@ class Drain:
             self._dirty.add(one.run.task.board_id)
             self._failed = self._failed or _fails_pass(one)
         self._owes = self._owes or bool(settled and (self._stops.waiting or self._resumes.taken))
-        self._say_all([words.ended(one) for one in settled], "ended")
+        self._say_all(words.folded(settled, words.ended, "ended"))
         return bool(settled)
 
     def _pay_debts(self) -> bool:
@@ -125,7 +126,12 @@ class Drain:
         if not self._owes:
             return False
         running = self._work.running
-        did = [self._stops.look(running), self._resumes.look(running), self._tell_cancelled()]
+        owed = paying.owed_by([self._stops.payer, self._resumes.payer])
+        did = [
+            (self._stops.payer in owed or bool(self._stops.waiting)) and self._stops.look(running),
+            self._resumes.look(running),
+            self._resumes.payer in owed and self._tell_cancelled(),
+        ]
         self._owes = False
         return any(did)
 
@@ -146,7 +152,7 @@ class Drain:
         if not self._look_everywhere and not self._dirty:
             return False
         self._roster.refresh(at_once=not self._roster.known.issuperset(self._dirty))
-        self._say_all(self._roster.news(), "says")
+        self._say_all(self._roster.news())
         if self._look_everywhere:
             self._dirty, self._look_everywhere = set(self._roster.boards), False
         open_boards = self._dirty - self._spent_boards()
@@ -158,7 +164,8 @@ class Drain:
         self._note_emptied(wanted, claimed, free)
         for one in claimed:
             self._claims[(one.task.board_id, one.task.assignee)] += 1
-            self._work.take(one, self._roster.entry_for(one.task))
+        if claimed:  # else what was begun is of a claim that failed
+            self._work.take_begun()
         return bool(claimed)
 
     def _note_emptied(self, wanted: list[Wanted], claimed: list[Claimed], free: int) -> None:
@@ -171,7 +178,7 @@ class Drain:
 
     def _start(self) -> bool:
         started = self._work.start()
-        self._say_all([words.started(run) for run in started], "started")
+        self._say_all(words.folded(started, words.started, "started"))
         return bool(started)
 
     def _spent_boards(self) -> set[int]:
@@ -305,8 +312,8 @@ class Drain:
             self.presence.busy, self._told_busy_at = busy, now
             self._work.beat_now()
 
-    def _say_all(self, lines: list[str], verb: str) -> None:
-        for line in words.folded(lines, verb):
+    def _say_all(self, lines: list[str]) -> None:
+        for line in lines:
             self._say(line)
 
 

@@ -39,6 +39,7 @@ class Work:
         self._renewals = Renewals(beat)
         self._running: dict[tuple[int, int], Run] = {}
         self._newest: dict[int, Run] = {}  # of those that run, by task: an older grant of it may still run too
+        self._begun: list[Run] = []  # by the claim that runs
         self._to_start: list[Run] = []
         self._to_settle: list[Run] = []
 
@@ -55,12 +56,17 @@ class Work:
         self._scribe.start()
 
     def begin_runs(self, claimed: Sequence[Claimed], entry_for: Callable[[Task], RosterEntry | None]) -> list[RunLink]:
-        """Called in the claim's transaction: write what the starts leave."""
-        return self._runner.begin([Run(one, entry_for(one.task)) for one in claimed])
+        """Called in the claim's transaction, perhaps again: write what the starts leave."""
+        self._begun = [Run(one, entry_for(one.task)) for one in claimed]
+        return self._runner.begin(self._begun)
 
-    def take(self, claimed: Claimed, entry: RosterEntry | None) -> None:
-        """Keep the lease of a claimed row from now on, and have it started."""
-        run = Run(claimed, entry)
+    def take_begun(self) -> None:
+        """Keep the leases of what the last claim began, from now on, and have it started; the claim has committed."""
+        for run in self._begun:
+            self._take(run)
+        self._begun = []
+
+    def _take(self, run: Run) -> None:
         older = self._newest.get(run.ticket.task_key)
         if older is not None and older.name in self._running:
             older.stop("lost")
