@@ -15,11 +15,11 @@ from django.db import connection
 
 from boards import live_notices
 from boards.actors import Chain, Hop
-from boards.lines import from_lines, lines
+from boards.lines import lines
 from boards.stored_text import clean_json_text
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen: a batch makes hundreds, and that would cost three times as much
 class Entry:
     """What one event says; ids only, the words are made by whoever shows it."""
 
@@ -47,8 +47,9 @@ def record_all(entries: Iterable[Entry]) -> None:
         return
     chains: dict[tuple[Hop, ...], str] = {}  # the entries of a batch mostly name the same few
     values = [_values(entry, chains) for entry in rows]
+    source, params = lines(values, _COLUMNS)
     with connection.cursor() as cursor:
-        cursor.execute(_INSERT, [lines(values, _COLUMNS)])
+        cursor.execute(f"{_INSERT} from {source} order by place", params)
     for entry in rows:
         live_notices.changed(entry.board_id, task_key=entry.task_key, run_id=entry.run_id)
 
@@ -75,19 +76,17 @@ _COLUMNS = {
     "task": "bigint",
     "run": "bigint",
     "kind": "text",
-    "chain": "text",
+    "chain": "jsonb",
     "cause": "text",
     "was": "text",
     "became": "text",
     "attempt": "int",
-    "data": "text",
+    "data": "jsonb",
 }
-_INSERT = f"""
+_INSERT = """
     insert into boards_event
            (space_id, board_id, task_id, run_id, kind, chain, cause, from_status, to_status, attempt, data)
-    select space, board, task, run, kind, chain::jsonb, cause, was, became, attempt, data::jsonb
-      from {from_lines(_COLUMNS)} order by place
-"""
+    select space, board, task, run, kind, chain, cause, was, became, attempt, data"""
 
 
 def _values(entry: Entry, chains: dict[tuple[Hop, ...], str]) -> tuple[Any, ...]:

@@ -19,7 +19,7 @@ from typing import Any
 from boards.actors import Chain
 from boards.errors import TaskNotFound
 from boards.event_log import Entry, record_all
-from boards.lines import from_lines, lines
+from boards.lines import lines, literal
 from boards.locks import Rank, engine_transaction, taking
 from boards.models import Attempt, Board, Task
 from boards.states import Status, Verb
@@ -299,15 +299,16 @@ def _close_attempts(ended: Sequence[Ended]) -> list[Statement]:
     if not closing:
         return []
     values = [(one.task.pk, str(one.ending), _attempt_error(one), _attempt_output(one)) for one in closing]
-    return [(_CLOSE, [lines(values, _CLOSED), [one.task.pk for one in closing]])]
+    source, params = lines(values, _CLOSED)
+    return [(_CLOSE.format(source), [*params, literal([one.task.pk for one in closing])])]
 
 
-_CLOSED = {"task": "bigint", "ending": "text", "error": "text", "output": "text"}
-_CLOSE = f"""
+_CLOSED = {"task": "bigint", "ending": "text", "error": "text", "output": "jsonb"}
+_CLOSE = """
     update boards_attempt a
-       set ended_at = statement_timestamp(), ending = v.ending, error = v.error, output = v.output::jsonb
-      from {from_lines(_CLOSED)}
-     where a.task_id = any(%s) and a.task_id = v.task and a.ended_at is null"""
+       set ended_at = statement_timestamp(), ending = v.ending, error = v.error, output = v.output
+      from {}
+     where a.task_id = any(%s::bigint[]) and a.task_id = v.task and a.ended_at is null"""
 
 
 def _attempt_error(one: Ended) -> str:

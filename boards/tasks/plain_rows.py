@@ -18,7 +18,7 @@ from psycopg.pq import Format
 
 from boards import event_log, live_notices
 from boards.actors import Chain
-from boards.lines import from_lines, lines
+from boards.lines import lines
 from boards.models import Task
 
 Row = TypeVar("Row", bound=models.Model)
@@ -87,9 +87,10 @@ def insert(tasks: Sequence[Task], chain: Chain, run_id: int | None) -> list[Task
     """Insert fresh tasks in their order with their `task.filed` events, in one statement; answers those whose id was
     free.
     """
-    given = lines([[_param(task.__dict__[name], cast) for name, cast in _FILED.items()] for task in tasks], _FILED)
+    given = [[_param(task.__dict__[name], cast) for name, cast in _FILED.items()] for task in tasks]
+    source, params = lines(given, _FILED)
     with connection.cursor() as cursor:
-        cursor.execute(_insert_statement(), [given, *event_log.filed_params(chain, run_id)])
+        cursor.execute(_insert_statement().format(source), [*params, *event_log.filed_params(chain, run_id)])
         made: dict[str, tuple[int, datetime, datetime]] = {row[0]: row[1:4] for row in cursor.fetchall()}
     stored = [task for task in tasks if task.public_id in made]
     for task in stored:
@@ -115,14 +116,18 @@ def answers(statements: Sequence[Statement]) -> list[list[tuple[Any, ...]]]:
 
 
 def _param(value: Any, cast: str) -> Any:
-    if value is None or cast in {"int", "bigint", "jsonb"}:
+    if value is None or cast in {"int", "bigint"}:
         return value
+    if cast == "jsonb":
+        return "{}" if value == {} else "[]" if value == [] else json.dumps(value, ensure_ascii=False)
     return str(value)
 
 
 @cache
 def _insert_statement() -> str:
-    """`on conflict` instead of a savepoint around an error: a taken id costs nothing where there is none."""
+    """To be formatted with the rows. `on conflict` instead of a savepoint around an error: a taken id costs nothing
+    where there is none.
+    """
     fields = {field.attname: field for field in Task._meta.concrete_fields}
     targets = [str(fields[name].column) for name in _FILED]
     sources = ["array(select jsonb_array_elements_text(v.labels))" if n == "labels" else f"v.{n}" for n in _FILED]
@@ -134,10 +139,10 @@ def _insert_statement() -> str:
     return f"""
         with filed as (
             insert into boards_task ({quoted}) select {", ".join(sources)}
-              from {from_lines(_FILED)} order by place
+              from {{}} order by place
             on conflict (board_id, partition, id) do nothing
             returning id, pk, created_at, updated_at, board_id, status, follow_up_of_id
-        ), told as ({event_log.FILED.format("filed")})
+        ), told as ({event_log.FILED.format("filed").replace("{}", "{{}}")})
         select id, pk, created_at, updated_at from filed"""
 
 
@@ -145,7 +150,7 @@ def _literal(value: Any) -> str:
     """A default of ours as SQL: a number, a truth, an empty text or an empty list."""
     if isinstance(value, bool | int):
         return str(value).lower()
-    return "'[]'" if value == [] else f"'{value}'"
+    return "'[]'" if value == [] else "'{{}}'" if value == {} else f"'{value}'"
 
 
 @cache

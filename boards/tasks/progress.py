@@ -13,8 +13,7 @@ from boards import live_notices
 from boards.actors import Chain
 from boards.errors import InvalidInput, TaskNotFound
 from boards.event_log import Entry, record
-from boards.lines import from_lines
-from boards.lines import lines as as_param
+from boards.lines import lines as as_rows
 from boards.locks import Rank, engine_transaction, taking
 from boards.models import Attempt, Task, TranscriptItem
 from boards.stored_text import clean_text
@@ -91,8 +90,9 @@ def add_transcript_lines(lines: Sequence[Line], *, announce: bool = True) -> Non
     """
     if not lines:
         return
+    source, params = as_rows([_line_values(line) for line in lines], _LINE)
     with connection.cursor() as cursor:
-        cursor.execute(_INSERT_LINES, [as_param(map(_line_values, lines), _LINE)])
+        cursor.execute(_INSERT_LINES.format(source), params)
     if not announce:
         return
     for key, board_id, run_id in Task.objects.filter(pk__in={line.task_key for line in lines}).values_list(
@@ -108,12 +108,12 @@ _LINE = {
     "kind": "text",
     "who": "text",
     "words": "text",
-    "data": "text",
+    "data": "jsonb",
 }
 # In the order of the list: ids, which say what came first, follow it.
-_INSERT_LINES = f"""
+_INSERT_LINES = """
     insert into boards_transcriptitem (session_id, task_id, attempt, kind, who, text, data)
-    select session, task, attempt, kind, who, words, data::jsonb from {from_lines(_LINE)} order by place
+    select session, task, attempt, kind, who, words, data from {} order by place
 """
 
 

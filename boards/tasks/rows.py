@@ -18,7 +18,7 @@ from typing import Any, Final
 from django.db import connection, models
 
 from boards.errors import TaskNotFound
-from boards.lines import from_lines, lines
+from boards.lines import lines, literal
 from boards.locks import Rank, sorted_keys, taking
 from boards.models import Board, Task
 from boards.tasks import plain_rows
@@ -55,7 +55,7 @@ class Locked(dict[int, Task]):
 def lock(keys: Iterable[int]) -> Locked:
     """Lock the rows by key, in one ordered statement; each comes with its board."""
     taking(Rank.TASK)
-    wanted = sorted_keys(keys)
+    wanted = literal(sorted_keys(keys))
     # "no key": rows that point at these (events, edges, transcripts) may be inserted meanwhile.
     return _read([(f"{_select(frozenset())} order by t.pk for no key update", [wanted]), (_BOARDS, [wanted])])
 
@@ -69,25 +69,26 @@ def lock_to_end(keys: Iterable[int]) -> Locked:
     their long texts, and their boards.
     """
     taking(Rank.TASK)
-    wanted = sorted_keys(keys)
+    wanted = literal(sorted_keys(keys))
     return _read([(_LOCK_WITH_DEPENDENTS, [wanted, wanted]), (_select(_TOLD), [wanted]), (_BOARDS, [wanted])], _TOLD)
 
 
 @cache
 def _select(without: frozenset[str]) -> str:
     return f"""select {plain_rows.columns(Task, "t", without)}, statement_timestamp() from boards_task t
-                where t.pk = any(%s)"""
+                where t.pk = any(%s::bigint[])"""
 
 
 # The keys as an array and not as a subquery: they stay an index condition.
 _LOCK_WITH_DEPENDENTS: Final = """
     select count(*) from (
         select from boards_task t
-         where t.pk = any(%s::bigint[] || array(select dependent_id from boards_taskdep where dependency_id = any(%s)))
+         where t.pk = any(%s::bigint[] || array(
+            select dependent_id from boards_taskdep where dependency_id = any(%s::bigint[])))
          order by t.pk for no key update) locked"""
 _BOARDS: Final = f"""
     select {plain_rows.columns(Board, "b")} from boards_board b
-     where b.id = any(array(select distinct board_id from boards_task where pk = any(%s)))"""
+     where b.id = any(array(select distinct board_id from boards_task where pk = any(%s::bigint[])))"""
 
 
 def _read(statements: Sequence[plain_rows.Statement], without: frozenset[str] = frozenset()) -> Locked:
@@ -143,36 +144,30 @@ _Shape = tuple[tuple[str, bool], ...]
 
 
 def _update(shape: _Shape, group: list[tuple[Task, bool, dict[str, Any]]]) -> set[int]:
-    """One UPDATE of all rows of a shape. What is the same for all of them travels once, the rest row by row."""
+    """One UPDATE of all rows of a shape; a column that the clock fills gets offsets in milliseconds."""
     columns = {"pk": "bigint", "was": "text", "grant_no": "bigint", "revision": "bigint", "fenced": "boolean"}
-    given: list[list[Any]] = [
-        [task.pk, str(task.status), task.grant_no, task.revision, fenced] for task, fenced, _ in group
+    made = [(_column(name), clocked) for name, clocked in shape]
+    sets = []
+    for n, (column, clocked) in enumerate(made):
+        source = f"statement_timestamp() + make_interval(secs => v.c{n} / 1000)" if clocked else f"v.c{n}"
+        sets.append(f"{column.name} = {source if clocked else column.made_from.format(source)}")
+        columns[f"c{n}"] = "float8" if clocked else column.cast
+    given = [
+        [task.pk, str(task.status), task.grant_no, task.revision, fenced]
+        + [v.ms if clocked else column.param(v) for (column, clocked), v in zip(made, changes.values(), strict=True)]
+        for task, fenced, changes in group
     ]
-    sets, once = [], []
-    for n, (name, clocked) in enumerate(shape):
-        column = _column(name)
-        values = [changes[name] for _, _, changes in group]
-        params = [value.ms for value in values] if clocked else [column.param(value) for value in values]
-        cast = "float8" if clocked else column.cast
-        if params.count(params[0]) == len(params):
-            source = f"%s::{cast}"
-            once.append(params[0])
-        else:
-            source, columns[f"c{n}"] = f"v.c{n}", cast
-            for row, param in zip(given, params, strict=True):
-                row.append(param)
-        made = f"statement_timestamp() + make_interval(secs => {source} / 1000)" if clocked else column.made(source)
-        sets.append(f"{column.name} = {made}")
+    rows, params = lines(given, columns)
     with connection.cursor() as cursor:
         cursor.execute(
             f"""update boards_task t
                    set {", ".join([*sets, "revision = t.revision + 1", "updated_at = statement_timestamp()"])}
-                  from {from_lines(columns)}
-                 where t.pk = any(%s) and t.pk = v.pk and t.status = v.was and t.grant_no = v.grant_no
+                  from {rows}
+                 where t.pk = any(%s::bigint[]) and t.pk = v.pk and t.status = v.was and t.grant_no = v.grant_no
                    and t.revision = v.revision
                    and (not v.fenced or t.lease_until is null or t.lease_until > statement_timestamp())
              returning t.pk""",
-            [*once, lines(given, columns), [task.pk for task, _, _ in group]],
+            [*params, literal([task.pk for task, _, _ in group])],
         )
         return {row[0] for row in cursor.fetchall()}
 
@@ -185,9 +180,6 @@ class _Column:
     cast: str
     made_from: str = "{}"
     as_json: bool = False
-
-    def made(self, element: str) -> str:
-        return self.made_from.format(element)
 
     def param(self, value: Any) -> Any:
         if value is None:
@@ -203,7 +195,7 @@ def _column(name: str) -> _Column:
     assert isinstance(field, models.Field)
     kind, name = field.db_type(connection) or "text", field.column or name
     if kind == "jsonb":
-        return _Column(name, "text", "{}::jsonb", as_json=True)
+        return _Column(name, "jsonb", as_json=True)
     if kind.endswith("[]"):
         return _Column(name, "text", "array(select jsonb_array_elements_text({}::jsonb))", as_json=True)
     return _Column(name, "text" if kind.startswith("varchar") else kind)

@@ -7,6 +7,7 @@ its inbox.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import logging
 import os
@@ -94,6 +95,7 @@ class Drain:
         there.
         """
         self._read_inbox()
+        self._gather()
         self._look_around()
         if self._shutdown.asked:
             self._work.hand_back_unstarted()
@@ -206,6 +208,12 @@ class Drain:
                 self._inbox.get_nowait()()
         except Empty:
             pass
+
+    def _gather(self) -> None:
+        """Let what was begun just now end too, so that it is settled with what has ended."""
+        with contextlib.suppress(Empty):
+            while not self._shutdown.asked and (wait_s := self._work.gathers()) > 0:
+                self._inbox.get(timeout=wait_s)()
 
     # The loop around it.
 

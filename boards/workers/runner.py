@@ -18,7 +18,7 @@ from uuid import UUID, uuid4
 from django.db import connection
 
 from boards import actors, tasks
-from boards.lines import from_lines, lines
+from boards.lines import lines
 from boards.models import Hold, RosterEntry, Session, Task, TaskDep, TranscriptItem
 from boards.states import HoldState
 from boards.tasks import Claimed, Line, RunLink, Ticket
@@ -268,11 +268,12 @@ def _make_sessions(runs: Sequence[Run]) -> None:
         )
         for run in runs
     ]
+    source, params = lines(values, _SESSION)
     with connection.cursor() as cursor:
-        cursor.execute(_INSERT_SESSIONS, [Session.Kind.TASK_RUN, lines(values, _SESSION)])
+        cursor.execute(_INSERT_SESSIONS.format(source), [Session.Kind.TASK_RUN, *params])
 
 
 _SESSION = {"id": "uuid", "space": "bigint", "parent": "uuid", "label": "text"}
-_INSERT_SESSIONS = f"""
+_INSERT_SESSIONS = """
     insert into boards_session (id, space_id, kind, parent_id, label)
-    select id, space, %s, parent, label from {from_lines(_SESSION)} on conflict do nothing"""
+    select id, space, %s, parent, label from {} on conflict do nothing"""
