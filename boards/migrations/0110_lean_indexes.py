@@ -33,7 +33,7 @@ class Migration(migrations.Migration):
     atomic = False
 
     dependencies = [
-        ("boards", "0003_one_follow_up_at_work"),
+        ("boards", "0004_branches_of_a_visit"),
     ]
 
     operations = [
