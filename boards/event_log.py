@@ -14,11 +14,12 @@ from typing import Any
 from django.db import connection
 
 from boards import live_notices
-from boards.actors import Chain
+from boards.actors import Chain, Hop
+from boards.lines import lines
 from boards.stored_text import clean_json_text
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen: a batch makes hundreds, and that would cost three times as much
 class Entry:
     """What one event says; ids only, the words are made by whoever shows it."""
 
@@ -44,33 +45,65 @@ def record_all(entries: Iterable[Entry]) -> None:
     rows = list(entries)
     if not rows:
         return
+    chains: dict[tuple[Hop, ...], str] = {}  # the entries of a batch mostly name the same few
+    values = [_values(entry, chains) for entry in rows]
+    source, params = lines(values, _COLUMNS)
     with connection.cursor() as cursor:
-        cursor.execute(_INSERT, [list(column) for column in zip(*map(_values, rows), strict=True)])
+        cursor.execute(f"{_INSERT} from {source} order by place", params)
     for entry in rows:
         live_notices.changed(entry.board_id, task_key=entry.task_key, run_id=entry.run_id)
 
 
+# The events of tasks that the same statement inserts: `{}` names its rows. Params: `filed_params`; whoever runs it
+# announces them.
+FILED = """
+    insert into boards_event
+           (space_id, board_id, task_id, run_id, kind, chain, cause, from_status, to_status, attempt, data)
+    select %s, f.board_id, f.pk, %s, 'task.filed', %s::jsonb, '', '', f.status, 0,
+           case when f.follow_up_of_id is null then '{{}}'::jsonb
+                else jsonb_build_object('follow_up_of', (select r.id from boards_task r where r.pk = f.follow_up_of_id))
+           end
+      from {} f order by f.pk"""
+
+
+def filed_params(chain: Chain, run_id: int | None) -> list[Any]:
+    return [chain.space_id, run_id, clean_json_text(chain.wire())]
+
+
+_COLUMNS = {
+    "space": "bigint",
+    "board": "bigint",
+    "task": "bigint",
+    "run": "bigint",
+    "kind": "text",
+    "chain": "jsonb",
+    "cause": "text",
+    "was": "text",
+    "became": "text",
+    "attempt": "int",
+    "data": "jsonb",
+}
 _INSERT = """
     insert into boards_event
            (space_id, board_id, task_id, run_id, kind, chain, cause, from_status, to_status, attempt, data)
-    select space, board, task, run, kind, chain::jsonb, cause, was, became, attempt, data::jsonb
-      from unnest(%s::bigint[], %s::bigint[], %s::bigint[], %s::bigint[], %s::text[], %s::text[], %s::text[],
-                  %s::text[], %s::text[], %s::int[], %s::text[])
-           as v(space, board, task, run, kind, chain, cause, was, became, attempt, data)
-"""
+    select space, board, task, run, kind, chain, cause, was, became, attempt, data"""
 
 
-def _values(entry: Entry) -> tuple[Any, ...]:
+def _values(entry: Entry, chains: dict[tuple[Hop, ...], str]) -> tuple[Any, ...]:
+    hops = entry.chain.hops
+    chain = chains.get(hops)
+    if chain is None:
+        chain = chains[hops] = clean_json_text(entry.chain.wire())
     return (
         entry.chain.space_id,
         entry.board_id,
         entry.task_key,
         entry.run_id,
         entry.kind,
-        clean_json_text(entry.chain.wire()),
+        chain,
         entry.cause,
         str(entry.from_status),
         str(entry.to_status),
         entry.attempt,
-        clean_json_text(entry.data),
+        clean_json_text(entry.data) if entry.data else "{}",
     )

@@ -6,6 +6,7 @@ import json
 import re
 from typing import Any
 
+_ENCODER = json.JSONEncoder(allow_nan=False, ensure_ascii=False)
 _SURROGATES = re.compile("[\ud800-\udfff]")
 # A NUL inside a JSON string is written as an escape, which jsonb refuses; an escaped backslash before it is not one.
 _NUL_ESCAPE = re.compile(r"(?<!\\)((?:\\\\)*)\\u0000")
@@ -18,5 +19,5 @@ def clean_text(value: str) -> str:
 
 def clean_json_text(value: Any) -> str:
     """The value as JSON text that jsonb accepts. Raises TypeError, ValueError or RecursionError where it is no JSON."""
-    text = json.dumps(value, allow_nan=False, ensure_ascii=False)
+    text = _ENCODER.encode(value)
     return clean_text(_NUL_ESCAPE.sub(r"\1\\ufffd", text))

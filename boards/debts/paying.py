@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from django.db import connection, transaction
@@ -20,7 +21,7 @@ from boards.locks import Rank, engine_transaction, taking
 from boards.models import Debt
 from boards.stored_text import clean_text
 
-__all__ = ["Paid", "due_ids", "free", "note_failure", "pay", "pay_due", "settle"]
+__all__ = ["Paid", "due_ids", "free", "note_failure", "owed_by", "pay", "pay_due", "settle"]
 
 log = logging.getLogger(__name__)
 
@@ -131,6 +132,17 @@ def due_ids(payer: str = "any", limit: int = PAGE) -> list[int]:
             [payer, limit],
         )
         return [row[0] for row in cursor.fetchall()]
+
+
+def owed_by(payers: Sequence[str]) -> set[str]:
+    """Which of these owe anything, due or not: one cheap look for those who mostly owe nothing."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """select p from unnest(%s::text[]) as p
+                where exists (select from boards_debt where payer = p and state = 'owed')""",
+            [list(payers)],
+        )
+        return {row[0] for row in cursor.fetchall()}
 
 
 def pay_due(limit: int = PAGE) -> int:

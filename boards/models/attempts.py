@@ -21,7 +21,8 @@ class Attempt(models.Model):
         WITHDRAWN = "withdrawn", "The due time passed"
         RECLAIMED = "reclaimed", "Reclaimed by an operator"
 
-    task = models.ForeignKey(Task, models.CASCADE, related_name="attempt_rows")
+    # Without an index of its own: that of `attempt_number_once_per_task` begins with it.
+    task = models.ForeignKey(Task, models.CASCADE, related_name="attempt_rows", db_index=False)
     number = models.PositiveIntegerField()
     session = models.ForeignKey(Session, models.SET_NULL, null=True, blank=True)
     assignee = models.CharField(max_length=100, blank=True, default="")

@@ -17,10 +17,19 @@ class Event(models.Model):
     """One recorded write. `chain` is a list of hops {"kind", "name", "id"}; the last is the acting one."""
 
     space = models.ForeignKey(Space, models.CASCADE)
-    board = models.ForeignKey(Board, models.CASCADE, null=True, blank=True, related_name="events")
+    # The indexes below begin with these three, so they need none of their own.
+    board = models.ForeignKey(Board, models.CASCADE, null=True, blank=True, related_name="events", db_index=False)
     # The log is the audit: it keeps the key of a task that retention removed (`boards.tasks.retention`).
-    task = models.ForeignKey(Task, models.DO_NOTHING, null=True, blank=True, related_name="events", db_constraint=False)
-    run = models.ForeignKey(FlowRun, models.CASCADE, null=True, blank=True, related_name="events")
+    task = models.ForeignKey(
+        Task,
+        models.DO_NOTHING,
+        null=True,
+        blank=True,
+        related_name="events",
+        db_constraint=False,
+        db_index=False,
+    )
+    run = models.ForeignKey(FlowRun, models.CASCADE, null=True, blank=True, related_name="events", db_index=False)
     kind = models.CharField(max_length=40)
     chain = models.JSONField(default=list)
     cause = text()

@@ -54,7 +54,10 @@ class TranscriptItem(models.Model):
         LATE = "late"
 
     session = models.ForeignKey(Session, models.CASCADE, null=True, blank=True, related_name="items")
-    task = models.ForeignKey("boards.Task", models.CASCADE, null=True, blank=True, related_name="transcript")
+    # Without an index of its own: `transcript_by_task` begins with it.
+    task = models.ForeignKey(
+        "boards.Task", models.CASCADE, null=True, blank=True, related_name="transcript", db_index=False
+    )
     attempt = models.PositiveIntegerField(default=0)
     kind = models.CharField(max_length=10, choices=Kind)
     who = text()

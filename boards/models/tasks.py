@@ -41,7 +41,9 @@ class Task(models.Model):
     """One unit of work on a board. State moves only through `boards.tasks`; never call `save()` on a stored row."""
 
     key = models.BigAutoField(primary_key=True, db_column="pk")
-    board = models.ForeignKey(Board, models.CASCADE, related_name="tasks")
+    # Every change of a row's state writes an entry into each of its indexes. So `board` has none of its own (that of
+    # `task_id_once_per_partition` begins with it), and references that most rows lack are left out of theirs.
+    board = models.ForeignKey(Board, models.CASCADE, related_name="tasks", db_index=False)
     partition = text()
     public_id = models.CharField(max_length=200, db_column="id", db_collation="C")
     incarnation_id = models.UUIDField(default=uuid.uuid4, editable=False)
@@ -60,12 +62,18 @@ class Task(models.Model):
     assignee = models.CharField(max_length=100, blank=True, default="")
     checker = models.CharField(max_length=100, default="none")
     max_attempts = models.PositiveIntegerField(null=True, blank=True)
-    follow_up_of = models.ForeignKey("self", models.CASCADE, null=True, blank=True, related_name="follow_ups")
-    filed_by_task = models.ForeignKey("self", models.SET_NULL, null=True, blank=True, related_name="filed_tasks")
+    follow_up_of = models.ForeignKey(
+        "self", models.CASCADE, null=True, blank=True, related_name="follow_ups", db_index=False
+    )
+    filed_by_task = models.ForeignKey(
+        "self", models.SET_NULL, null=True, blank=True, related_name="filed_tasks", db_index=False
+    )
     filer = models.ForeignKey(Session, models.PROTECT, related_name="filed_tasks")
     created_by = models.ForeignKey("boards.User", models.SET_NULL, null=True, blank=True)
     filed_by = text()
-    visit = models.ForeignKey("boards.Visit", models.SET_NULL, null=True, blank=True, related_name="filed_tasks")
+    visit = models.ForeignKey(
+        "boards.Visit", models.SET_NULL, null=True, blank=True, related_name="filed_tasks", db_index=False
+    )
     stage = text()
     required = models.BooleanField(null=True, blank=True)
 
@@ -176,6 +184,13 @@ class Task(models.Model):
             # Lanes of the board page, newest first, and their counts.
             models.Index(fields=["board", "status", "-updated_at", "-key"], name="task_lanes"),
             models.Index(
+                fields=["follow_up_of"], condition=models.Q(follow_up_of__isnull=False), name="task_follow_ups"
+            ),
+            models.Index(
+                fields=["filed_by_task"], condition=models.Q(filed_by_task__isnull=False), name="task_filed_by_task"
+            ),
+            models.Index(fields=["visit"], condition=models.Q(visit__isnull=False), name="task_by_visit"),
+            models.Index(
                 fields=["status", "board"],
                 condition=models.Q(status__in=["errored", "needs_check"]),
                 name="task_needs_you",
@@ -200,7 +215,8 @@ class Task(models.Model):
 class TaskDep(models.Model):
     """`dependent` may start only when `dependency` is completed."""
 
-    dependent = models.ForeignKey(Task, models.CASCADE, related_name="dep_edges")
+    # Without an index of its own: that of `dep_edge_once` begins with it.
+    dependent = models.ForeignKey(Task, models.CASCADE, related_name="dep_edges", db_index=False)
     dependency = models.ForeignKey(Task, models.CASCADE, related_name="dependent_edges")
 
     class Meta:

@@ -6,17 +6,8 @@ chain first, answers a typed result, and raises a `boards.errors.Refusal` for wh
 
 from boards.tasks import cascade as _payers  # registers its debts
 from boards.tasks.aftermath import WITHDRAW
-from boards.tasks.claims import (
-    abandon_spent,
-    claim,
-    claim_for_person,
-    link_run,
-    link_runs,
-    mint,
-    owns,
-    person_ticket,
-    renew_leases,
-)
+from boards.tasks.by_people import claim_for_person, person_ticket
+from boards.tasks.claims import abandon_spent, claim, mint
 from boards.tasks.current import current_claim
 from boards.tasks.decisions import Options
 from boards.tasks.edits import (
@@ -35,6 +26,7 @@ from boards.tasks.endings import Settlement, settle_many
 from boards.tasks.filing import file_task, file_tasks
 from boards.tasks.filing_again import file_again
 from boards.tasks.follow_ups import at_work, chain_of, current_of
+from boards.tasks.grants import link_run, link_runs, owns, renew_leases
 from boards.tasks.leases import keep_lease
 from boards.tasks.moving import cancelled_by, hold, release, retry, set_paused, start_anyway
 from boards.tasks.notices import Deferred, Notice, Taken, defer, on_task_settled

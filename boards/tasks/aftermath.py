@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from django.db import connection
 from django.db.models import DateTimeField, ExpressionWrapper, F, Q, QuerySet
 from django.db.models.functions import Now
 
@@ -17,6 +16,7 @@ from boards.locks import Rank, taking
 from boards.models import Debt, Hold, Task, TaskDep, Visit
 from boards.states import TERMINAL, Cause, HoldKind, HoldState, Status, Verb
 from boards.tasks import notices
+from boards.tasks.plain_rows import Statement
 
 if TYPE_CHECKING:
     from boards.tasks.endings import Ended
@@ -27,23 +27,21 @@ CHECKS: Final = "checks"
 WITHDRAWN_WORDS: Final = "The due time passed."
 
 
-def count_down(completed: Sequence[int]) -> None:
-    """Lower `unmet_deps` of all that depend on the completed rows, whatever their status.
+def count_down(completed: Sequence[int]) -> Statement:
+    """The statement that lowers `unmet_deps` of all that depend on the completed rows, whatever their status.
 
     A statement of its own, after the update of the ended rows: a single one would keep the snapshot it took before it
     waited and miss an edge that was filed meanwhile (engineering notes, section 2). The rows are locked already.
     """
-    if not completed:
-        return
-    with connection.cursor() as cursor:
-        cursor.execute(
-            """update boards_task t
-                  set unmet_deps = t.unmet_deps - c.n, revision = t.revision + 1, updated_at = statement_timestamp()
-                 from (select dependent_id, count(*) as n from boards_taskdep
-                        where dependency_id = any(%s) group by dependent_id) c
-                where t.pk = c.dependent_id""",
-            [list(completed)],
-        )
+    return _COUNT_DOWN, [list(completed)]
+
+
+_COUNT_DOWN = """
+    update boards_task t
+       set unmet_deps = t.unmet_deps - c.n, revision = t.revision + 1, updated_at = statement_timestamp()
+      from (select dependent_id, count(*) as n from boards_taskdep
+             where dependency_id = any(%s) group by dependent_id) c
+     where t.pk = c.dependent_id"""
 
 
 def discard_holds(ended: Sequence[Ended]) -> None:
@@ -298,3 +296,9 @@ def run_of(task: Task) -> int | None:
     if task.visit_id is None:
         return None
     return Visit.objects.filter(pk=task.visit_id).values_list("run_id", flat=True).first()
+
+
+def runs_of(tasks: Iterable[Task]) -> dict[int, int]:
+    """The same for many: the run of each visit, in one query, or none where no task is a step's."""
+    visits = {task.visit_id for task in tasks if task.visit_id is not None}
+    return dict(Visit.objects.filter(pk__in=visits).values_list("pk", "run_id")) if visits else {}

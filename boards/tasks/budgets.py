@@ -5,6 +5,8 @@ Check and grant are one guarded update, so two at the edge give exactly one. The
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.db import connection
 
 from boards.locks import Rank, taking
@@ -13,26 +15,32 @@ from boards.models import Board
 _TODAY = "(statement_timestamp() at time zone 'utc')::date"
 
 
-def take_ids(board: Board, partition: str, count: int) -> int | None:
-    """Count `count` filings; answers the lifetime number before them, or None where `max_total_tasks` refuses.
+def take_ids(board: Board, partition: str, count: int) -> tuple[str, list[Any]]:
+    """The statement that counts `count` filings; it answers the lifetime number before them, or no row where
+    `max_total_tasks` refuses.
 
     Locks the counter row until the transaction ends.
     """
     taking(Rank.BOARD_COUNTER)
+    most = board.max_total_tasks
+    return _TAKE_IDS, [board.pk, partition, count, most, count, most, most, most, count]
+
+
+_TAKE_IDS = """
+    insert into boards_boardcounter as c (board_id, partition, filed_total, retries_granted)
+    select %s, %s, %s, 0 where %s::int is null or %s <= %s::int
+    on conflict (board_id, partition) do update set filed_total = c.filed_total + excluded.filed_total
+     where %s::int is null or c.filed_total + excluded.filed_total <= %s::int
+    returning filed_total - %s"""
+
+
+def give_back_ids(board: Board, partition: str, count: int) -> None:
+    """Undo a count whose filing was refused; the row is locked by this transaction already."""
     with connection.cursor() as cursor:
         cursor.execute(
-            """insert into boards_boardcounter (board_id, partition, filed_total, retries_granted)
-               values (%s, %s, 0, 0) on conflict do nothing""",
-            [board.pk, partition],
+            "update boards_boardcounter set filed_total = filed_total - %s where board_id = %s and partition = %s",
+            [count, board.pk, partition],
         )
-        cursor.execute(
-            """update boards_boardcounter set filed_total = filed_total + %s
-               where board_id = %s and partition = %s and (%s::int is null or filed_total + %s <= %s::int)
-               returning filed_total - %s""",
-            [count, board.pk, partition, board.max_total_tasks, count, board.max_total_tasks, count],
-        )
-        row = cursor.fetchone()
-    return row[0] if row else None
 
 
 def grant_retry(board: Board, partition: str) -> bool:

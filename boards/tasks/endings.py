@@ -16,17 +16,17 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from django.db import connection
-
 from boards.actors import Chain
 from boards.errors import TaskNotFound
 from boards.event_log import Entry, record_all
+from boards.lines import lines, literal
 from boards.locks import Rank, engine_transaction, taking
 from boards.models import Attempt, Board, Task
 from boards.states import Status, Verb
-from boards.tasks import aftermath, budgets, decisions, notices, recording, rows
+from boards.tasks import aftermath, budgets, decisions, notices, plain_rows, recording, rows
 from boards.tasks.cleaning import report_json, report_line
 from boards.tasks.decisions import Options
+from boards.tasks.plain_rows import Statement
 from boards.tasks.types import Reason, Recorded, TaskWriteOutcome
 
 FIRST_BACKOFF_MS = 2_000
@@ -85,14 +85,17 @@ def settle_many(
     """
     settlements = [replace(s, text=report_line(s.text)) if s.text else s for s in settlements]
     budget = _Budget(settlements)
-    locked = rows.lock([s.task_key for s in settlements], with_dependents=True)
+    locked = rows.lock_to_end(s.task_key for s in settlements)
     planned = _plan_all(settlements, locked, budget)
     landed = rows.write_many([plan.write for plan in planned if isinstance(plan, _Plan)])
     budget.give_back_unused(landed)
     outcomes = [_outcome(plan, landed) for plan in planned]
     ended = [plan.ended for plan in planned if isinstance(plan, _Plan) and plan.ended.task.pk in landed]
-    aftermath.count_down([e.task.pk for e in ended if e.task.status == Status.COMPLETED])
-    _close_attempts(ended)
+    completed = [e.task.pk for e in ended if e.task.status == Status.COMPLETED]
+    taking(Rank.ATTEMPT)
+    # One trip, and a snapshot for each.
+    after = [aftermath.count_down(completed)] if completed else []
+    plain_rows.answers([*after, *_close_attempts(ended)])
     aftermath.discard_holds(ended)
     if closing is not None:
         closing(len(ended))
@@ -296,26 +299,22 @@ def _send_back(task: Task, words: str) -> tuple[dict[str, Any], str]:
     return {**_errored(task, words), "feedback": words, "failures": failures}, ""
 
 
-def _close_attempts(ended: Sequence[Ended]) -> None:
-    taking(Rank.ATTEMPT)
+def _close_attempts(ended: Sequence[Ended]) -> list[Statement]:
+    """The statement that ends the open attempts of these rows, where there are any."""
     closing = [one for one in ended if one.ending]
     if not closing:
-        return
-    keys = [one.task.pk for one in closing]
-    with connection.cursor() as cursor:
-        cursor.execute(
-            """update boards_attempt a
-                  set ended_at = statement_timestamp(), ending = v.ending, error = v.error, output = v.output::jsonb
-                 from unnest(%s::bigint[], %s::text[], %s::text[], %s::text[]) as v(task, ending, error, output)
-                where a.task_id = any(%s) and a.task_id = v.task and a.ended_at is null""",
-            [
-                keys,
-                [str(one.ending) for one in closing],
-                [_attempt_error(one) for one in closing],
-                [_attempt_output(one) for one in closing],
-                keys,
-            ],
-        )
+        return []
+    values = [(one.task.pk, str(one.ending), _attempt_error(one), _attempt_output(one)) for one in closing]
+    source, params = lines(values, _CLOSED)
+    return [(_CLOSE.format(source), [*params, literal([one.task.pk for one in closing])])]
+
+
+_CLOSED = {"task": "bigint", "ending": "text", "error": "text", "output": "jsonb"}
+_CLOSE = """
+    update boards_attempt a
+       set ended_at = statement_timestamp(), ending = v.ending, error = v.error, output = v.output
+      from {}
+     where a.task_id = any(%s::bigint[]) and a.task_id = v.task and a.ended_at is null"""
 
 
 def _attempt_error(one: Ended) -> str:

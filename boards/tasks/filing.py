@@ -1,7 +1,8 @@
 """Filing: checks before and as part of the write; a refused filing writes nothing (spec: 01 section 3).
 
 Order of the refusals: board, task, assignee, then caps. Lock order: idempotency row, advisory lock of the goal,
-counter row, dependencies FOR SHARE by key. A batch is all or nothing.
+counter row, dependencies FOR SHARE by key. A batch is all or nothing. What a field may hold is checked in
+`filed_fields`; the rows are made and stored in `filed_rows`.
 """
 
 from __future__ import annotations
@@ -13,17 +14,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
-from django.db import IntegrityError, connection, transaction
+from django.db import connection
 
 from boards import errors, policy
 from boards.actors import Chain
-from boards.event_log import Entry, record_all
 from boards.locks import Rank, engine_transaction, sorted_keys, taking
-from boards.models import Board, Hold, IdempotencyKey, Session, Task, TaskDep, Visit
-from boards.states import LIVE, HoldKind, Status
-from boards.tasks import budgets, cleaning, follow_ups, partitions
+from boards.models import Board, IdempotencyKey, Task, Visit
+from boards.states import TERMINAL, Status
+from boards.tasks import budgets, cleaning, filed_rows, follow_ups, partitions, plain_rows
 from boards.tasks.current import current_claim
-from boards.tasks.types import Filing, HoldFiling
+from boards.tasks.filed_fields import checked_filing
+from boards.tasks.types import Filing
 
 MAX_BATCH = 1_000
 
@@ -81,9 +82,12 @@ def _file(chain: Chain, board: Board, filings: Sequence[Filing], context: Contex
     key = cleaning.checked_text(context.idempotency_key, "idempotency_key", cleaning.MAX_KEY)
     context = _turn_of(chain, context)
     checked = [_checked_at(index, filing, board) for index, filing in enumerate(filings)]
-    given = [replace(each, checker=filing.checker) for each, filing in zip(checked, filings, strict=True)]
     context = replace(context, idempotency_key=key, partition=partitions.partition_of(chain, board))
-    return _write(chain, board, checked, context, _digest(board, context.partition, given))
+    digest = ""
+    if key:
+        given = [replace(each, checker=filing.checker) for each, filing in zip(checked, filings, strict=True)]
+        digest = _digest(board, context.partition, given)
+    return _write(chain, board, checked, context, digest)
 
 
 def _filing(named: Mapping[str, Any]) -> Filing:
@@ -95,64 +99,10 @@ def _filing(named: Mapping[str, Any]) -> Filing:
 def _checked_at(index: int, filing: Filing, board: Board) -> Filing:
     """Checked; a refusal says which filing of the batch it is about."""
     try:
-        return _checked(filing, board)
+        return checked_filing(filing, board)
     except errors.Refusal as refusal:
         refusal.facts["index"] = index
         raise
-
-
-def _checked(filing: Filing, board: Board) -> Filing:
-    c = cleaning
-    checker = filing.checker or board.checker
-    return replace(
-        filing,
-        goal=c.checked_goal(filing.goal),
-        id=c.checked_id(filing.id) if filing.id else "",
-        follow_up_of=c.checked_id(filing.follow_up_of) if filing.follow_up_of else "",
-        title=c.checked_title(filing.title),
-        context=c.checked_text(filing.context, "context"),
-        input=c.checked_object(filing.input, "input"),
-        labels=c.checked_labels(filing.labels),
-        metadata=c.checked_metadata(filing.metadata),
-        priority=c.checked_int(filing.priority, "priority", -1_000_000, 1_000_000),
-        due_at=c.checked_moment(filing.due_at, "due_at"),
-        deps=c.checked_ids(filing.deps, "deps"),
-        assignee=c.checked_text(filing.assignee, "assignee", 100),
-        max_attempts=None
-        if filing.max_attempts is None
-        else c.checked_int(filing.max_attempts, "max_attempts", 1, 1_000_000),
-        checker=c.checked_text(checker, "checker", 100),
-        holds=[_checked_hold(hold) for hold in filing.holds],
-    )
-
-
-def _checked_hold(hold: HoldFiling) -> HoldFiling:
-    if hold.kind not in {HoldKind.QUESTION, HoldKind.CONFIRM}:
-        raise errors.InvalidInput("holds of a filing are questions or confirms.", field="holds")
-    options = cleaning.checked_options(hold.kind, hold.options, "holds")
-    return replace(
-        hold,
-        prompt=cleaning.required_text(hold.prompt, "holds", 10_000),
-        title=cleaning.checked_title(hold.title),
-        context=cleaning.checked_text(hold.context, "holds"),
-        options=options,
-        due_at=cleaning.checked_moment(hold.due_at, "holds"),
-        default=cleaning.checked_default(hold.kind, options, hold.default, "holds"),
-    )
-
-
-def _check_assignees(board: Board, filings: Sequence[Filing]) -> None:
-    names = list(board.roster.values_list("name", flat=True))
-    for index, filing in enumerate(filings):
-        if filing.checker != "none" and filing.checker == filing.assignee:
-            sentence = "checker must be somebody other than the assignee."
-            raise errors.InvalidInput(sentence, field="checker", index=index)
-        for name, field in ((filing.assignee, "assignee"), (filing.checker, "checker")):
-            if name and name not in names and not (field == "checker" and name in {"none", "person"}):
-                known = ", ".join(names) or "nobody yet"
-                raise errors.UnknownAssignee(
-                    f"“{name}” is not on the roster of {board.name}. There is {known}.", field=field, index=index
-                )
 
 
 @engine_transaction
@@ -161,19 +111,17 @@ def _write(chain: Chain, board: Board, filings: Sequence[Filing], context: Conte
     if stored is not None and stored.result is not None:
         return _stored_result(board, context.partition, stored)
     filings, roots = follow_ups.resolve(board, context.partition, filings)
-    _check_assignees(board, filings)
     _check_parent(chain, context)
-    partitions.lock_kind(board)
-    _check_not_open(board, filings, context)
-    follow_ups.lock_numbers(roots)
-    first = budgets.take_ids(board, context.partition, len(filings))
-    if first is None:
-        raise errors.TotalTaskCapExceeded
-    _check_enqueued(board, context.partition, filings)
-    filings = _with_ids(board, context.partition, follow_ups.with_ids(filings, roots), first)
-    dependencies = _lock_dependencies(board, context.partition, filings, context.filed_by_task)
+    hashes = [cleaning.goal_hash(filing.goal) for filing in filings]
+    first = _reserve(board, filings, hashes, context, roots)
+    _check_enqueued(board, context.partition, filings, first)
+    filings = follow_ups.with_ids(filings, roots)
+    names = _names(board, context.partition, filings, first)
+    ours = dict(zip(names, filings, strict=True))
+    dependencies = _lock_dependencies(board, context.partition, ours, context.filed_by_task)
     follow_ups.keep(roots)
-    tasks = _insert(chain, board, filings, context, dependencies, roots)
+    plan = filed_rows.Plan(names, hashes, dependencies, roots, context.partition, context.visit, context.filed_by_task)
+    tasks = filed_rows.insert(chain, board, filings, plan, context.session_id)
     if stored is not None:
         IdempotencyKey.objects.filter(pk=stored.pk).update(result=[task.public_id for task in tasks])
     return tasks
@@ -233,43 +181,84 @@ def _turn_of(chain: Chain, context: Context) -> Context:
     return replace(context, filed_by_task=parent) if parent else context
 
 
-def _check_not_open(board: Board, filings: Sequence[Filing], context: Context) -> None:
-    """One open task a goal and assignee, unless the filer saw it and files anyway (or it is a flow's step).
+def _reserve(
+    board: Board, filings: Sequence[Filing], hashes: Sequence[str], context: Context, roots: follow_ups.Roots
+) -> int:
+    """Check roster and twins, and count the filings; answers the lifetime number before them.
 
-    A follow-up is meant for the session of its chain, so it is nobody's twin.
+    All of it is one trip to the database, and each statement has its own snapshot: what a filing has stored for which
+    the lock waited is seen by the next one. A caller's transaction may go on after a refusal, so what was counted goes
+    back.
     """
-    fresh = [filing for filing in filings if not filing.follow_up_of]
-    if context.allow_same or context.visit is not None or not fresh:
-        return
-    hashes = sorted({cleaning.goal_hash(filing.goal) for filing in fresh})
+    goals = _goals_that_may_be_open(filings, hashes, context)
     taking(Rank.BOARD_ADVISORY)
-    with connection.cursor() as cursor:
-        for digest in hashes:
-            place = f"{board.pk}:{context.partition}:{digest}"
-            cursor.execute("select pg_advisory_xact_lock(%s, hashtext(%s))", [0x0B0B, place])
-    open_twins = {  # a flow's step is a target of its own
-        (task.goal_hash, task.assignee): task
-        for task in Task.objects.filter(
-            board=board,
-            partition=context.partition,
-            goal_hash__in=hashes,
-            status__in=sorted(LIVE),
-            visit=None,
-            follow_up_of=None,
-        )
-    }
-    for filing in fresh:
-        twin = open_twins.get((cleaning.goal_hash(filing.goal), filing.assignee))
-        if twin is not None:
-            raise errors.AlreadyOpen(
-                f"“{twin.label}” is open already with the same goal.",
-                task_id=twin.public_id,
-                index=filings.index(filing),
-            )
+    statements = [(_ROSTER, [board.pk]), partitions.keeps_kind(board)]
+    if goals:
+        place = f"{board.pk}:{context.partition}"
+        statements.append((_LOCK_GOALS, [_GOALS, [f"{place}:{digest}" for digest in goals]]))
+        statements.append((_TWINS, [board.pk, context.partition, goals]))
+    statements += follow_ups.locks_of_numbers(roots)
+    statements.append(budgets.take_ids(board, context.partition, len(filings)))
+    names, kept, *between, counted = plain_rows.answers(statements)
+    try:
+        _check_assignees(board, filings, [name for (name,) in names])
+        partitions.require_kept(kept)
+        if goals:
+            _check_not_open(filings, hashes, {(digest, assignee): key for digest, assignee, key in between[1]})
+    except errors.Refusal:
+        if counted:
+            budgets.give_back_ids(board, context.partition, len(filings))
+        raise
+    if not counted:
+        raise errors.TotalTaskCapExceeded
+    first: int = counted[0][0]
+    return first
 
 
-def _check_enqueued(board: Board, partition: str, filings: Sequence[Filing]) -> None:
-    if board.max_enqueued_tasks is None:
+_ROSTER = "select name from boards_rosterentry where board_id = %s order by position, name"
+_GOALS = 0x0B0B  # the first number of the advisory locks on goals
+_LOCK_GOALS = """
+    select pg_advisory_xact_lock(%s, goal)
+      from (select hashtext(g) as goal from unnest(%s::text[]) as g order by 1) as in_order"""
+_TWINS = f"""
+    select goal_hash, assignee, pk from boards_task
+     where board_id = %s and partition = %s and goal_hash = any(%s) and visit_id is null and follow_up_of_id is null
+       and not (status in ({", ".join(f"'{status}'" for status in sorted(TERMINAL))}))"""
+
+
+def _goals_that_may_be_open(filings: Sequence[Filing], hashes: Sequence[str], context: Context) -> list[str]:
+    """The goals of which one task may be open for an assignee: none where the filer saw it and files anyway, nor in a
+    flow's step. A follow-up is meant for the session of its chain, so it is nobody's twin.
+    """
+    if context.allow_same or context.visit is not None:
+        return []
+    return sorted({digest for filing, digest in zip(filings, hashes, strict=True) if not filing.follow_up_of})
+
+
+def _check_assignees(board: Board, filings: Sequence[Filing], names: Sequence[str]) -> None:
+    for index, filing in enumerate(filings):
+        if filing.checker != "none" and filing.checker == filing.assignee:
+            sentence = "checker must be somebody other than the assignee."
+            raise errors.InvalidInput(sentence, field="checker", index=index)
+        for name, field in ((filing.assignee, "assignee"), (filing.checker, "checker")):
+            if name and name not in names and not (field == "checker" and name in {"none", "person"}):
+                known = ", ".join(names) or "nobody yet"
+                raise errors.UnknownAssignee(
+                    f"“{name}” is not on the roster of {board.name}. There is {known}.", field=field, index=index
+                )
+
+
+def _check_not_open(filings: Sequence[Filing], hashes: Sequence[str], twins: Mapping[tuple[str, str], int]) -> None:
+    for index, (filing, digest) in enumerate(zip(filings, hashes, strict=True)):
+        if not filing.follow_up_of and (twin := twins.get((digest, filing.assignee))):
+            task = Task.objects.get(pk=twin)
+            sentence = f"“{task.label}” is open already with the same goal."
+            raise errors.AlreadyOpen(sentence, task_id=task.public_id, index=index)
+
+
+def _check_enqueued(board: Board, partition: str, filings: Sequence[Filing], filed_before: int) -> None:
+    """Counts what is pending only where more was ever filed than may be."""
+    if board.max_enqueued_tasks is None or filed_before + len(filings) <= board.max_enqueued_tasks:
         return
     new = sum(not filing.held for filing in filings)
     room = board.max_enqueued_tasks - new
@@ -278,35 +267,40 @@ def _check_enqueued(board: Board, partition: str, filings: Sequence[Filing]) -> 
         raise errors.EnqueuedTaskCapExceeded
 
 
-def _with_ids(board: Board, partition: str, filings: Sequence[Filing], first: int) -> list[Filing]:
-    """Each filing with its id: the one chosen, else `t` and the board's running number, ascending within a batch."""
+def _names(board: Board, partition: str, filings: Sequence[Filing], first: int) -> list[str]:
+    """The id of each filing: the one chosen, else `t` and the board's running number, ascending within a batch.
+
+    Where ids were chosen or are named as dependencies, those that are taken are looked up here; otherwise the insert
+    finds them.
+    """
+    generated = [f"t{first + n}" for n in range(1, len(filings) + 1)]
+    if not any(filing.id or filing.deps for filing in filings):
+        return generated
     chosen = [filing.id for filing in filings if filing.id]
     if len(set(chosen)) != len(chosen):
         raise errors.TaskIdTaken("Two tasks of the batch have the same id.")
-    generated = {f"t{first + n}" for n in range(1, len(filings) + 1)}
-    taken = set(
-        Task.objects.filter(board=board, partition=partition, public_id__in=[*chosen, *generated]).values_list(
-            "public_id", flat=True
-        )
-    )
+    same = Task.objects.filter(board=board, partition=partition, public_id__in=[*chosen, *generated])
+    taken = set(same.values_list("public_id", flat=True))
     if twice := sorted(taken.intersection(chosen)):
         raise errors.TaskIdTaken(f"A task with the id {twice[0]} exists on this board. Choose another id.", id=twice[0])
     taken |= set(chosen)
-    numbered = []
-    for n, filing in enumerate(filings, first + 1):
-        fresh = f"t{n}" if f"t{n}" not in taken else f"t{n}-{uuid.uuid4().hex[:6]}"
-        numbered.append(filing if filing.id else replace(filing, id=fresh))
-    return numbered
+    return [
+        filing.id or (filed_rows.another(name) if name in taken else name)
+        for filing, name in zip(filings, generated, strict=True)
+    ]
 
 
-def _lock_dependencies(board: Board, partition: str, filings: Sequence[Filing], parent: Task | None) -> dict[str, Task]:
+def _lock_dependencies(
+    board: Board, partition: str, ours: Mapping[str, Filing], parent: Task | None
+) -> dict[str, Task]:
     """Dependencies on the board and the task that files, locked FOR SHARE in key order, their status read after it.
 
     The parent among them: a cancel with all that it filed either finds the new tasks or refuses them.
     """
-    ours = {filing.id: filing for filing in filings}
+    if parent is None and not any(filing.deps for filing in ours.values()):
+        return {}
     _refuse_loops(ours)
-    names = sorted({dep for filing in filings for dep in filing.deps if dep not in ours})
+    names = sorted({dep for filing in ours.values() for dep in filing.deps if dep not in ours})
     if not names and parent is None:
         return {}
     taking(Rank.TASK)
@@ -351,117 +345,3 @@ def _refuse_loops(filings: Mapping[str, Filing]) -> None:
                 raise errors.DependencyLoop(f"These dependencies form a loop: {' → '.join(loop[loop.index(dep) :])}.")
             elif dep in filings and dep not in done:
                 path[dep] = iter(filings[dep].deps)
-
-
-def _insert(
-    chain: Chain,
-    board: Board,
-    filings: Sequence[Filing],
-    context: Context,
-    dependencies: Mapping[str, Task],
-    roots: follow_ups.Roots,
-) -> list[Task]:
-    session_id = context.session_id or chain.session_id or _service_session(chain).pk
-    tasks = [_row(chain, board, filing, context, dependencies, session_id) for filing in filings]
-    for task, filing in zip(tasks, filings, strict=True):
-        task.follow_up_of = roots.get(filing.follow_up_of)
-    try:
-        with transaction.atomic():
-            Task.objects.bulk_create(tasks)
-    except IntegrityError as error:
-        if "task_id_once_per_partition" not in str(error):
-            raise
-        raise errors.TaskIdTaken from None
-    by_id = {**dependencies, **{task.public_id: task for task in tasks}}
-    TaskDep.objects.bulk_create(
-        TaskDep(dependent=task, dependency=by_id[dep])
-        for task, filing in zip(tasks, filings, strict=True)
-        for dep in filing.deps
-    )
-    holds = [
-        _hold_row(chain, task, hold, n, session_id)
-        for task, filing in zip(tasks, filings, strict=True)
-        for n, hold in enumerate(filing.holds)
-    ]
-    Hold.objects.bulk_create(holds)
-    run_id = context.visit.run_id if context.visit else None
-    record_all(_filed(chain, task, run_id) for task in tasks)
-    record_all(_hold_opened(chain, hold, run_id) for hold in holds)
-    return tasks
-
-
-def _row(
-    chain: Chain,
-    board: Board,
-    filing: Filing,
-    context: Context,
-    dependencies: Mapping[str, Task],
-    session_id: uuid.UUID,
-) -> Task:
-    met = sum(dep in dependencies and dependencies[dep].status == Status.COMPLETED for dep in filing.deps)
-    return Task(
-        board=board,
-        partition=context.partition,
-        public_id=filing.id,
-        goal=filing.goal,
-        goal_hash=cleaning.goal_hash(filing.goal),
-        title=filing.title,
-        context=filing.context,
-        input=filing.input,
-        labels=list(filing.labels),
-        metadata=filing.metadata,
-        priority=filing.priority,
-        due_at=filing.due_at,
-        assignee=filing.assignee,
-        checker=filing.checker,
-        max_attempts=filing.max_attempts,
-        status=Status.HELD if filing.held else Status.PENDING,
-        unmet_deps=len(filing.deps) - met,
-        open_holds=len(filing.holds),
-        visit=context.visit,
-        filed_by_task=context.filed_by_task,
-        filer_id=session_id,
-        created_by_id=chain.user_id,
-        filed_by=chain.name,
-        stage=filing.stage if context.visit else "",
-        required=filing.required if context.visit else None,
-    )
-
-
-def _hold_row(chain: Chain, task: Task, hold: HoldFiling, position: int, session_id: uuid.UUID) -> Hold:
-    return Hold(
-        board_id=task.board_id,
-        task=task,
-        attempt=0,
-        position=position,
-        source=Hold.Source.FILING,
-        kind=hold.kind,
-        dedup_key=f"filing:{position}",
-        prompt=hold.prompt,
-        title=hold.title,
-        context=hold.context,
-        options=list(hold.options),
-        due_at=hold.due_at,
-        default=hold.default,
-        asker=chain.name,
-        asker_session_id=session_id,
-    )
-
-
-def _service_session(chain: Chain) -> Session:
-    """The session that one of our own services files from in a space."""
-    named = {"space_id": chain.space_id, "kind": Session.Kind.SERVICE, "label": chain.acting.name, "user": None}
-    # The oldest: two first filings at the same moment may have made one each, and no constraint says which counts.
-    return Session.objects.filter(**named).order_by("created_at", "pk").first() or Session.objects.create(**named)
-
-
-def _filed(chain: Chain, task: Task, run_id: int | None) -> Entry:
-    data = {"follow_up_of": task.follow_up_of.public_id} if task.follow_up_of else {}
-    return Entry(
-        "task.filed", chain, board_id=task.board_id, task_key=task.pk, run_id=run_id, to_status=task.status, data=data
-    )
-
-
-def _hold_opened(chain: Chain, hold: Hold, run_id: int | None) -> Entry:
-    data = {"hold": hold.pk, "kind": hold.kind, "prompt": hold.prompt[:500]}
-    return Entry("hold.opened", chain, board_id=hold.board_id, task_key=hold.task_id, run_id=run_id, data=data)

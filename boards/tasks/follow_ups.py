@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 from django.db import connection
 from django.db.models import Q
@@ -24,12 +24,13 @@ from boards.tasks.types import Filing
 Roots = Mapping[str, Task]
 
 # For the claim's arms of rows that are not at work yet: nothing of the row's chain is. Only rows with a chain pay for
-# the look, since only a task that ran can be followed up; the partial unique index of follow-ups at work serves it.
+# the look, since only a task that ran can be followed up; the partial unique index of follow-ups at work serves it. Not
+# as `not exists`: that the planner may answer from a table of all rows at work.
 NOBODY_OF_ITS_CHAIN_WORKS: Final = """(
     (t.follow_up_of_id is null and t.attempts = 0)
-    or (not exists (select from boards_task o where o.follow_up_of_id = coalesce(t.follow_up_of_id, t.pk)
-                       and o.status = 'in_progress')
-        and not exists (select from boards_task r where r.pk = t.follow_up_of_id and r.status = 'in_progress')))"""
+    or ((select o.pk from boards_task o where o.follow_up_of_id = coalesce(t.follow_up_of_id, t.pk)
+            and o.status = 'in_progress' limit 1) is null
+        and (select r.pk from boards_task r where r.pk = t.follow_up_of_id and r.status = 'in_progress') is null))"""
 _MAX_ID: Final = 200
 
 
@@ -74,14 +75,10 @@ def _root(named: Mapping[str, Task], filing: Filing, batch: Collection[str]) -> 
     return task.follow_up_of or task
 
 
-def lock_numbers(roots: Roots) -> None:
-    """Two filings that number follow-ups of one root do so one after the other."""
-    if not roots:
-        return
-    taking(Rank.BOARD_ADVISORY)
-    with connection.cursor() as cursor:
-        for key in sorted_keys(root.pk for root in roots.values()):
-            cursor.execute("select pg_advisory_xact_lock(%s, %s)", [0x0B0C, key % 2**31])
+def locks_of_numbers(roots: Roots) -> list[tuple[str, list[Any]]]:
+    """The statements by which two filings that number follow-ups of one root do so one after the other."""
+    keys = sorted_keys(root.pk for root in roots.values())
+    return [("select pg_advisory_xact_lock(%s, %s)", [0x0B0C, key % 2**31]) for key in keys]
 
 
 def keep(roots: Roots) -> None:
@@ -97,7 +94,7 @@ def keep(roots: Roots) -> None:
 
 
 def with_ids(filings: Sequence[Filing], roots: Roots) -> list[Filing]:
-    """Each follow-up with the lowest free `<root>-f<n>`; the caller holds `lock_numbers`."""
+    """Each follow-up with the lowest free `<root>-f<n>`; the caller holds the `locks_of_numbers`."""
     if not roots:
         return list(filings)
     taken = _taken(roots.values()) | {f.id for f in filings if f.id}

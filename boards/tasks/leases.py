@@ -16,7 +16,7 @@ from typing import Final, Self
 from django.db import InterfaceError, OperationalError, close_old_connections, connection
 
 from boards.models import Task
-from boards.tasks.claims import owns, renew_leases
+from boards.tasks.grants import owns, renew_leases
 from boards.tasks.types import Ticket
 
 log = logging.getLogger(__name__)

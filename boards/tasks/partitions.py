@@ -8,13 +8,11 @@ another partition does not exist.
 from __future__ import annotations
 
 import uuid
-from typing import Final
-
-from django.db import connection
+from collections.abc import Sequence
+from typing import Any, Final
 
 from boards import errors
 from boards.actors import Chain
-from boards.locks import Rank, taking
 from boards.models import Board, Role, Session, Task
 from boards.stored_text import clean_text
 
@@ -69,19 +67,21 @@ def find_task_partitions(chain: Chain, board: Board, task_id: str) -> list[str]:
     return sorted(rows.values_list("partition", flat=True))
 
 
-def lock_kind(board: Board) -> None:
-    """Keep `partition_by` as the filing saw it until its rows are there; refused where it was changed before that.
+def keeps_kind(board: Board) -> tuple[str, list[Any]]:
+    """The statement that keeps `partition_by` as the filing saw it until its rows are there; it answers no row where it
+    was changed before that, which `require_kept` refuses.
 
     The weakest lock, which the insert's foreign key takes too, but only when the transaction ends.
     """
-    taking(Rank.BOARD_ADVISORY)
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "select 1 from boards_board where id = %s and partition_by = %s for key share",
-            [board.pk, board.partition_by],
-        )
-        if cursor.fetchone() is None:
-            raise errors.TaskWriteDeclined("The board's settings were changed just now. File it again.")
+    return _KEEP_KIND, [board.pk, board.partition_by]
+
+
+_KEEP_KIND: Final = "select 1 from boards_board where id = %s and partition_by = %s for key share"
+
+
+def require_kept(found: Sequence[object]) -> None:
+    if not found:
+        raise errors.TaskWriteDeclined("The board's settings were changed just now. File it again.")
 
 
 def require_unfiled(board_id: int) -> None:

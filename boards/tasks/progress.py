@@ -13,6 +13,7 @@ from boards import live_notices
 from boards.actors import Chain
 from boards.errors import InvalidInput, TaskNotFound
 from boards.event_log import Entry, record
+from boards.lines import lines as as_rows
 from boards.locks import Rank, engine_transaction, taking
 from boards.models import Attempt, Task, TranscriptItem
 from boards.stored_text import clean_text
@@ -89,8 +90,9 @@ def add_transcript_lines(lines: Sequence[Line], *, announce: bool = True) -> Non
     """
     if not lines:
         return
+    source, params = as_rows([_line_values(line) for line in lines], _LINE)
     with connection.cursor() as cursor:
-        cursor.execute(_INSERT_LINES, [list(column) for column in zip(*map(_line_values, lines), strict=True)])
+        cursor.execute(_INSERT_LINES.format(source), params)
     if not announce:
         return
     for key, board_id, run_id in Task.objects.filter(pk__in={line.task_key for line in lines}).values_list(
@@ -99,20 +101,27 @@ def add_transcript_lines(lines: Sequence[Line], *, announce: bool = True) -> Non
         live_notices.changed(board_id, task_key=key, run_id=run_id)
 
 
+_LINE = {
+    "session": "uuid",
+    "task": "bigint",
+    "attempt": "int",
+    "kind": "text",
+    "who": "text",
+    "words": "text",
+    "data": "jsonb",
+}
 # In the order of the list: ids, which say what came first, follow it.
 _INSERT_LINES = """
     insert into boards_transcriptitem (session_id, task_id, attempt, kind, who, text, data)
-    select session, task, attempt, kind, who, words, data::jsonb
-      from unnest(%s::uuid[], %s::bigint[], %s::int[], %s::text[], %s::text[], %s::text[], %s::text[])
-           with ordinality as v(session, task, attempt, kind, who, words, data, place)
-     order by place
+    select session, task, attempt, kind, who, words, data from {} order by place
 """
 
 
 def _line_values(line: Line) -> tuple[Any, ...]:
     data = None if line.data is None else report_data(line.data)
     who, text = clean_text(line.who), report_line(line.text)
-    return line.session_id, line.task_key, line.attempt, str(line.kind), who, text, data
+    session = None if line.session_id is None else str(line.session_id)
+    return session, line.task_key, line.attempt, str(line.kind), who, text, data
 
 
 def record_step(claim: Ticket, name: str, result: Any) -> Any:

@@ -13,14 +13,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
-from typing import Any
+from typing import Any, Final
 
 from django.db import connection, models
-from django.db.models.functions import Now
 
 from boards.errors import TaskNotFound
+from boards.lines import lines, literal
 from boards.locks import Rank, sorted_keys, taking
-from boards.models import Task, TaskDep
+from boards.models import Board, Task
+from boards.tasks import plain_rows
 
 WRITE_LOG_LENGTH = 4
 
@@ -51,19 +52,54 @@ class Locked(dict[int, Task]):
     now: datetime
 
 
-def lock(keys: Iterable[int], *, with_dependents: bool = False) -> Locked:
-    """Lock the rows (and those that depend on them) by key, in one ordered statement."""
+def lock(keys: Iterable[int]) -> Locked:
+    """Lock the rows by key, in one ordered statement; each comes with its board."""
     taking(Rank.TASK)
-    wanted = sorted_keys(keys)
-    if with_dependents:
-        edges = TaskDep.objects.filter(dependency__in=wanted).values_list("dependent", flat=True)
-        wanted = sorted_keys([*wanted, *edges])
-    locked = Locked()
+    wanted = literal(sorted_keys(keys))
     # "no key": rows that point at these (events, edges, transcripts) may be inserted meanwhile.
-    rows = Task.objects.filter(pk__in=wanted).order_by("pk").select_for_update(no_key=True, of=("self",))
-    for task in rows.select_related("board").annotate(db_now=Now()):
+    return _read([(f"{_select(frozenset())} order by t.pk for no key update", [wanted]), (_BOARDS, [wanted])])
+
+
+# What decides nothing about an ending and is read by whoever asks: texts of which each may be a megabyte.
+_TOLD: Final = frozenset({"goal", "goal_hash", "context", "input", "output", "steers", "feedback", "run", "updated_at"})
+
+
+def lock_to_end(keys: Iterable[int]) -> Locked:
+    """Lock the rows and those that depend on them, all by key and in one ordered statement; answers the rows, without
+    their long texts, and their boards.
+    """
+    taking(Rank.TASK)
+    wanted = literal(sorted_keys(keys))
+    return _read([(_LOCK_WITH_DEPENDENTS, [wanted, wanted]), (_select(_TOLD), [wanted]), (_BOARDS, [wanted])], _TOLD)
+
+
+@cache
+def _select(without: frozenset[str]) -> str:
+    return f"""select {plain_rows.columns(Task, "t", without)}, statement_timestamp() from boards_task t
+                where t.pk = any(%s::bigint[])"""
+
+
+# The keys as an array and not as a subquery: they stay an index condition.
+_LOCK_WITH_DEPENDENTS: Final = """
+    select count(*) from (
+        select from boards_task t
+         where t.pk = any(%s::bigint[] || array(
+            select dependent_id from boards_taskdep where dependency_id = any(%s::bigint[])))
+         order by t.pk for no key update) locked"""
+_BOARDS: Final = f"""
+    select {plain_rows.columns(Board, "b")} from boards_board b
+     where b.id = any(array(select distinct board_id from boards_task where pk = any(%s::bigint[])))"""
+
+
+def _read(statements: Sequence[plain_rows.Statement], without: frozenset[str] = frozenset()) -> Locked:
+    *_, found, boards = plain_rows.answers(statements)
+    known = {board.pk: board for board in (plain_rows.read(Board, row) for row in boards)}
+    locked = Locked()
+    for row in found:
+        task = plain_rows.read(Task, row, without)
+        task.board = known[task.board_id]
         locked[task.pk] = task
-        locked.now = task.db_now
+        locked.now = row[-1]
     return locked
 
 
@@ -87,11 +123,11 @@ def write_many(writes: Sequence[Write]) -> set[int]:
     Values are plain, or a `Clock`; `revision` and `updated_at` move by themselves. A row that landed is brought up to
     date in memory, except for what the database's clock says.
     """
-    groups: defaultdict[tuple[tuple[str, bool], ...], list[tuple[Write, dict[str, Any]]]] = defaultdict(list)
+    groups: defaultdict[_Shape, list[tuple[Task, bool, dict[str, Any]]]] = defaultdict(list)
     for one in writes:
-        changes = {**one.changes, **_receipt(one.task, one.receipt)}
-        shape = tuple(sorted((name, isinstance(value, Clock)) for name, value in changes.items()))
-        groups[shape].append((one, changes))
+        changes = {**one.changes, **_receipt(one.task, one.receipt)} if one.receipt else one.changes
+        shape = tuple([(name, value.__class__ is Clock) for name, value in changes.items()])
+        groups[shape].append((one.task, one.fenced, changes))
     landed: set[int] = set()
     for shape, group in groups.items():
         landed |= _update(shape, group)
@@ -99,41 +135,39 @@ def write_many(writes: Sequence[Write]) -> set[int]:
         if one.task.pk in landed:
             one.task.revision += 1
             for name, value in one.changes.items():
-                if not isinstance(value, Clock):
+                if value.__class__ is not Clock:
                     setattr(one.task, name, value)
     return landed
 
 
-def _update(shape: tuple[tuple[str, bool], ...], group: list[tuple[Write, dict[str, Any]]]) -> set[int]:
+_Shape = tuple[tuple[str, bool], ...]
+
+
+def _update(shape: _Shape, group: list[tuple[Task, bool, dict[str, Any]]]) -> set[int]:
     """One UPDATE of all rows of a shape; a column that the clock fills gets offsets in milliseconds."""
-    tasks = [one.task for one, _ in group]
-    params: list[Any] = [
-        [task.pk for task in tasks],
-        [task.status for task in tasks],
-        [task.grant_no for task in tasks],
-        [task.revision for task in tasks],
-        [one.fenced for one, _ in group],
-    ]
-    casts, sets, names = ["bigint", "text", "bigint", "bigint", "boolean"], [], []
-    for n, (name, clocked) in enumerate(shape):
-        column = _column(name)
+    columns = {"pk": "bigint", "was": "text", "grant_no": "bigint", "revision": "bigint", "fenced": "boolean"}
+    made = [(_column(name), clocked) for name, clocked in shape]
+    sets = []
+    for n, (column, clocked) in enumerate(made):
         source = f"statement_timestamp() + make_interval(secs => v.c{n} / 1000)" if clocked else f"v.c{n}"
         sets.append(f"{column.name} = {source if clocked else column.made_from.format(source)}")
-        casts.append("float8" if clocked else column.cast)
-        names.append(f"c{n}")
-        params.append([_clock(changes[name]) if clocked else column.param(changes[name]) for _, changes in group])
-    arrays = ", ".join(f"%s::{cast}[]" for cast in casts)
-    columns = ", ".join(["pk", "was", "grant_no", "revision", "fenced", *names])
+        columns[f"c{n}"] = "float8" if clocked else column.cast
+    given = [
+        [task.pk, str(task.status), task.grant_no, task.revision, fenced]
+        + [v.ms if clocked else column.param(v) for (column, clocked), v in zip(made, changes.values(), strict=True)]
+        for task, fenced, changes in group
+    ]
+    rows, params = lines(given, columns)
     with connection.cursor() as cursor:
         cursor.execute(
             f"""update boards_task t
                    set {", ".join([*sets, "revision = t.revision + 1", "updated_at = statement_timestamp()"])}
-                  from unnest({arrays}) as v({columns})
-                 where t.pk = any(%s) and t.pk = v.pk and t.status = v.was and t.grant_no = v.grant_no
+                  from {rows}
+                 where t.pk = any(%s::bigint[]) and t.pk = v.pk and t.status = v.was and t.grant_no = v.grant_no
                    and t.revision = v.revision
                    and (not v.fenced or t.lease_until is null or t.lease_until > statement_timestamp())
              returning t.pk""",
-            [*params, params[0]],
+            [*params, literal([task.pk for task, _, _ in group])],
         )
         return {row[0] for row in cursor.fetchall()}
 
@@ -152,7 +186,7 @@ class _Column:
             return None
         if self.as_json:
             return json.dumps(value)
-        return str(value) if self.cast == "text" else value
+        return value if isinstance(value, bool | int) and self.cast != "text" else str(value)
 
 
 @cache
@@ -161,19 +195,13 @@ def _column(name: str) -> _Column:
     assert isinstance(field, models.Field)
     kind, name = field.db_type(connection) or "text", field.column or name
     if kind == "jsonb":
-        return _Column(name, "text", "{}::jsonb", as_json=True)
+        return _Column(name, "jsonb", as_json=True)
     if kind.endswith("[]"):
         return _Column(name, "text", "array(select jsonb_array_elements_text({}::jsonb))", as_json=True)
     return _Column(name, "text" if kind.startswith("varchar") else kind)
 
 
-def _clock(value: Any) -> float | None:
-    return value.ms if isinstance(value, Clock) else None
-
-
 def _receipt(task: Task, token: str) -> dict[str, Any]:
-    if not token:
-        return {}
     log = [*task.write_log, {"id": token, "revision": task.revision + 1}]
     return {
         "write_log": log[-WRITE_LOG_LENGTH:],

@@ -125,7 +125,7 @@ def _take_for_function(debt_id: int) -> Taken | None:
             cursor.execute("select pg_advisory_xact_lock(%s, hashtext(%s))", [0x0B0D, debt.data["session"]])
         taking(Rank.DEBT)
         cursor.execute(
-            f"""select {_FREE}, {_FILER_RUNS}, exists (
+            f"""select {_FREE}, {_FILER_RUNS}, d.data->'taken'->>'turn' is not null, exists (
                     select from boards_debt o where o.kind = 'notice' and o.state = 'owed' and o.id <> d.id
                        and o.data->>'session' = d.data->>'session' and o.data->'taken'->>'turn' is null
                        and o.data->'taken' is not null and o.due_at > statement_timestamp())
@@ -136,10 +136,10 @@ def _take_for_function(debt_id: int) -> Taken | None:
         row = cursor.fetchone()
     if row is None:
         return None
-    free, filer_runs, busy = row
+    free, filer_runs, of_turn, busy = row
     if free and not filer_runs and not (busy and one_at_a_time):
         return _mark(debt, {"by": "function"}, TAKEN_FOR)
-    if free or debt.data["taken"].get("turn"):  # what another function is at stays its own until its time is over
+    if free or of_turn:  # what another function is at stays its own until its time is over
         Debt.objects.filter(pk=debt_id).update(due_at=Now() + (BUSY if free and not filer_runs else LOOK_AGAIN))
     return None
 

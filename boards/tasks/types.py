@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -79,6 +79,11 @@ class RunLink:
     ticket: Ticket
     session_id: uuid.UUID | None
     request_id: str
+
+
+# Called in the claim's transaction with what it took, perhaps again where that is repeated; answers the links in the
+# same order, as they stand on the rows. What it raises undoes the claim.
+Begin = Callable[[Sequence[Claimed]], Sequence[RunLink]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -170,7 +170,7 @@ def _visible(chain: Chain, task: Task | int, action: str) -> Task:
 def _checkable(chain: Chain, task: Task | int) -> Task:
     """The row, locked as its ending locks it: who handed it in must not change between the look and the write."""
     key = _visible(chain, task, "tasks.check").pk
-    row = rows.lock([key], with_dependents=True).get(key)
+    row = rows.lock_to_end([key]).get(key)
     if row is None:
         raise errors.TaskNotFound
     if row.status != Status.NEEDS_CHECK:

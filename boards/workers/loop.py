@@ -7,6 +7,7 @@ its inbox.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import logging
 import os
@@ -19,6 +20,7 @@ from queue import Empty, SimpleQueue
 from typing import Final, TypeVar
 
 from boards import tasks
+from boards.debts import paying
 from boards.live_notices import Listener, Notice
 from boards.models import Board, Process
 from boards.states import Verb
@@ -93,6 +95,7 @@ class Drain:
         there.
         """
         self._read_inbox()
+        self._gather()
         self._look_around()
         if self._shutdown.asked:
             self._work.hand_back_unstarted()
@@ -117,7 +120,7 @@ class Drain:
             self._dirty.add(one.run.task.board_id)
             self._failed = self._failed or _fails_pass(one)
         self._owes = self._owes or bool(settled and (self._stops.waiting or self._resumes.taken))
-        self._say_all([words.ended(one) for one in settled], "ended")
+        self._say_all(words.folded(settled, words.ended, "ended"))
         return bool(settled)
 
     def _pay_debts(self) -> bool:
@@ -125,7 +128,12 @@ class Drain:
         if not self._owes:
             return False
         running = self._work.running
-        did = [self._stops.look(running), self._resumes.look(running), self._tell_cancelled()]
+        owed = paying.owed_by([self._stops.payer, self._resumes.payer])
+        did = [
+            (self._stops.payer in owed or bool(self._stops.waiting)) and self._stops.look(running),
+            self._resumes.look(running),
+            self._resumes.payer in owed and self._tell_cancelled(),
+        ]
         self._owes = False
         return any(did)
 
@@ -146,18 +154,20 @@ class Drain:
         if not self._look_everywhere and not self._dirty:
             return False
         self._roster.refresh(at_once=not self._roster.known.issuperset(self._dirty))
-        self._say_all(self._roster.news(), "says")
+        self._say_all(self._roster.news())
         if self._look_everywhere:
             self._dirty, self._look_everywhere = set(self._roster.boards), False
         open_boards = self._dirty - self._spent_boards()
         wanted = self._roster.wanted(open_boards, self._work.per_board(), free)
         claimed_by = {"drain": str(self.presence.id), "host": self.presence.host, "pid": os.getpid()}
-        claimed = tasks.claim(wanted, limit=free, claimed_by=claimed_by)
+        begin = functools.partial(self._work.begin_runs, entry_for=self._roster.entry_for)
+        claimed = tasks.claim(wanted, limit=free, claimed_by=claimed_by, begin=begin)
         self._claimed_once = self.options.once
         self._note_emptied(wanted, claimed, free)
         for one in claimed:
             self._claims[(one.task.board_id, one.task.assignee)] += 1
-            self._work.take(one, self._roster.entry_for(one.task))
+        if claimed:  # else what was begun is of a claim that failed
+            self._work.take_begun()
         return bool(claimed)
 
     def _note_emptied(self, wanted: list[Wanted], claimed: list[Claimed], free: int) -> None:
@@ -170,7 +180,7 @@ class Drain:
 
     def _start(self) -> bool:
         started = self._work.start()
-        self._say_all([words.started(run) for run in started], "started")
+        self._say_all(words.folded(started, words.started, "started"))
         return bool(started)
 
     def _spent_boards(self) -> set[int]:
@@ -198,6 +208,12 @@ class Drain:
                 self._inbox.get_nowait()()
         except Empty:
             pass
+
+    def _gather(self) -> None:
+        """Let what was begun just now end too, so that it is settled with what has ended."""
+        with contextlib.suppress(Empty):
+            while not self._shutdown.asked and (wait_s := self._work.gathers()) > 0:
+                self._inbox.get(timeout=wait_s)()
 
     # The loop around it.
 
@@ -304,8 +320,8 @@ class Drain:
             self.presence.busy, self._told_busy_at = busy, now
             self._work.beat_now()
 
-    def _say_all(self, lines: list[str], verb: str) -> None:
-        for line in words.folded(lines, verb):
+    def _say_all(self, lines: list[str]) -> None:
+        for line in lines:
             self._say(line)
 
 

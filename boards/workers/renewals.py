@@ -45,6 +45,7 @@ class Renewals(threading.Thread):
         self._changed = threading.Condition()
         self._kept: dict[Hashable, _Kept] = {}
         self._next_beat = 0.0
+        self._wakes_at = float("-inf")  # while it sleeps: until when, by the monotonic clock
         self._closing = False
         self._away = False
 
@@ -52,8 +53,10 @@ class Renewals(threading.Thread):
         """Renew this lease from now on. `span_ms` is its committed span."""
         third_s = span_ms / 3000
         with self._changed:
-            self._kept[name] = _Kept(ticket, third_s, time.monotonic() + third_s, lost)
-            self._changed.notify_all()
+            due = time.monotonic() + third_s
+            self._kept[name] = _Kept(ticket, third_s, due, lost)
+            if due < self._wakes_at:  # a wake for each claim would cost more than the renewals do
+                self._changed.notify_all()
 
     def drop(self, name: Hashable) -> None:
         """Renew it no longer: its settling write is done."""
@@ -123,4 +126,7 @@ class Renewals(threading.Thread):
             next_due = min((kept.due for kept in self._kept.values()), default=now + BEAT_S)
             pause = AGAIN_S if self._away else min(next_due, self._next_beat) - now
             shortest = min((kept.third_s for kept in self._kept.values()), default=BEAT_S)
-            self._changed.wait(max(0.0, min(pause, shortest)))
+            pause = max(0.0, min(pause, shortest))
+            self._wakes_at = now + pause
+            self._changed.wait(pause)
+            self._wakes_at = float("-inf")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Final
+from typing import ClassVar, Final
 from uuid import UUID
 
 from django.db.models.functions import Now
@@ -29,6 +29,8 @@ EntryFor = Callable[[Task], RosterEntry | None]
 @dataclass
 class Resumes:
     """The cancelled runs of one drain, by the debt that each of them pays with its end."""
+
+    payer: ClassVar[str] = "drain"
 
     drain_id: UUID
     taken: dict[int, Run] = field(default_factory=dict)
@@ -69,7 +71,7 @@ class Resumes:
         return runs
 
     def _due(self, boards: Iterable[int]) -> list[Debt]:
-        due = Debt.objects.filter(payer="drain", kind="resume", state=Debt.State.OWED, after=None, due_at__lte=Now())
+        due = Debt.objects.filter(payer=self.payer, kind="resume", state=Debt.State.OWED, after=None, due_at__lte=Now())
         ours = due.filter(task__board__in=list(boards)).exclude(pk__in=self.taken)
         return list(ours.select_related("task__board").order_by("due_at", "pk")[: paying.PAGE])
 

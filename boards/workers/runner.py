@@ -1,7 +1,8 @@
 """Turns claimed tasks into running workers: what they are told, under which ticket they speak, who starts
 them.
 
-It writes the run link and nothing else; how work ended is decided in `settling` (spec: 03 section 2).
+It writes what a start leaves, in the claim's transaction, and nothing else; how work ended is decided in
+`settling` (spec: 03 section 2).
 """
 
 from __future__ import annotations
@@ -15,13 +16,10 @@ from typing import Any, Final
 from uuid import UUID, uuid4
 
 from django.db import connection
-from django.db.models import F, Q
-from django.db.models.expressions import Combinable
-from django.db.models.functions import Coalesce
 
 from boards import actors, people, tasks
-from boards.locks import engine_transaction
-from boards.models import Attempt, Hold, RosterEntry, Session, Task, TaskDep, TranscriptItem
+from boards.lines import lines
+from boards.models import Hold, RosterEntry, Session, Task, TaskDep, TranscriptItem
 from boards.states import HoldState
 from boards.tasks import Claimed, Line, RunLink, Ticket
 from boards.tasks.current import set_claim
@@ -43,15 +41,13 @@ class Run:
 
     claimed: Claimed
     entry: RosterEntry | None
-    session_id: UUID | None = None
-    new_session: bool = True
     port: DatabasePort | None = None
     job: Job | None = None
     handle: Running | None = None
     began: float = 0.0
     why: str = ""
     ending: Ending | None = None
-    request_id: str = field(default_factory=lambda: uuid4().hex)
+    taken_at: float = field(default_factory=time.monotonic)
     told: bool = False  # the detail of its failure is in the transcript
     told_silence: bool = False
     cancelled: bool = False  # it is only told that it was cancelled; it holds no claim
@@ -74,6 +70,21 @@ class Run:
     def who(self) -> str:
         """The name that the worker acts under."""
         return self.task.assignee or (self.entry.name if self.entry else "drain")
+
+    @cached_property
+    def session_id(self) -> UUID | None:
+        """The session that the claim linked."""
+        found = (self.task.run or {}).get("session_id")
+        return UUID(found) if found else None
+
+    @cached_property
+    def request_id(self) -> str:
+        return str((self.task.run or {}).get("request_id") or uuid4().hex)
+
+    @property
+    def waited_long(self) -> bool:
+        """Whether a renewal of its lease has been due since the claim; one without a claim waits for none."""
+        return not self.cancelled and (time.monotonic() - self.taken_at) * 3000 > (self.task.lease_duration_ms or 0)
 
     @property
     def receipt(self) -> str:
@@ -104,17 +115,22 @@ class Runner:
     ) -> None:
         self._adapters, self._scribe, self._host, self._on_end = adapters, scribe, host, on_end
 
+    def begin(self, runs: Sequence[Run]) -> list[RunLink]:
+        """In the claim's transaction: their sessions and first transcript lines. Answers the links that stand on the
+        rows.
+        """
+        _make_sessions(runs)
+        tasks.add_transcript_lines([_first_line(run, self._host) for run in runs], announce=False)  # the claim is
+        return [RunLink(run.chain, run.ticket, run.session_id, run.request_id) for run in runs]
+
     def prepare(self, runs: Sequence[Run]) -> None:
         """Read what the workers are told: a few queries for the whole batch."""
         keys = [run.ticket.task_key for run in runs]
         dependents, asked = _with_more(keys)
         outputs = _dependency_outputs(dependents) if dependents else {}
         holds = _holds(asked) if asked else {}
-        known = _known_sessions(runs)
         for run in runs:
             key = run.ticket.task_key
-            run.new_session = key not in known
-            run.session_id = known.get(key) or (None if run.cancelled else uuid4())
             run.port = DatabasePort(
                 run.ticket,
                 run.chain,
@@ -131,10 +147,13 @@ class Runner:
             run.job = Job(facts, run.port, config, folder, _context(run.ticket))
 
     def start(self, runs: Sequence[Run]) -> None:
-        """Link the runs and start their workers. What cannot be started ends as a failure, with a sentence."""
-        linked = _link(runs, self._host)
+        """Start their workers. What cannot be started ends as a failure, with a sentence."""
+        # The database is asked before the first worker starts: where it is away, all of them are started later. It may
+        # have been away since the claim for longer than the lease.
+        lost = {run for run in runs if run.waited_long and not tasks.owns(run.ticket)}
+        tasks.add_transcript_lines([_first_line(run, self._host) for run in runs if run.cancelled])
         for run in runs:
-            if run.cancelled or run.name in linked or _is_linked(run):
+            if run not in lost:
                 self._start_worker(run)
             else:
                 run.stop("lost")
@@ -158,24 +177,6 @@ class Runner:
     def _ended(self, run: Run, ending: Ending) -> None:
         run.ending = ending
         self._on_end(run)
-
-
-@engine_transaction
-def _link(runs: Sequence[Run], host: str) -> set[tuple[int, int]]:
-    """Sessions, run links and the first transcript lines of a batch, in one transaction; answers who may start."""
-    claimed = [run for run in runs if not run.cancelled]
-    _make_sessions([run for run in claimed if run.new_session])
-    outcomes = tasks.link_runs([RunLink(run.chain, run.ticket, run.session_id, run.request_id) for run in claimed])
-    linked = [run for run, outcome in zip(claimed, outcomes, strict=True) if outcome.landed]
-    tasks.add_transcript_lines([_first_line(run, host) for run in linked], announce=False)  # the link is
-    tasks.add_transcript_lines([_first_line(run, host) for run in runs if run.cancelled])
-    return {run.name for run in linked}
-
-
-def _is_linked(run: Run) -> bool:
-    """Whether an earlier try, which raised, has landed after all."""
-    link: dict[str, Any] = Task.objects.filter(pk=run.ticket.task_key).values_list("run", flat=True).first() or {}
-    return link.get("request_id") == run.request_id
 
 
 def _refusal(run: Run) -> str:
@@ -254,44 +255,25 @@ def _holds(keys: Sequence[int]) -> dict[int, list[Hold]]:
     return found
 
 
-def _known_sessions(runs: Sequence[Run]) -> dict[int, UUID]:
-    """The sessions of tasks that were worked before, by task; a follow-up goes on in that of its chain."""
-    again = [run.ticket.task_key for run in runs if run.claimed.resumed or run.ticket.attempt > 1]
-    known = _sessions_of(Q(task__in=again), F("task")) if again else {}
-    following = {run.ticket.task_key: run.task.follow_up_of_id for run in runs if run.task.follow_up_of_id}
-    if following:
-        roots = set(following.values())
-        chain = _sessions_of(
-            Q(task__in=roots) | Q(task__follow_up_of__in=roots), Coalesce("task__follow_up_of", "task")
-        )
-        known |= {key: chain[root] for key, root in following.items() if root in chain}
-    return known
-
-
-def _sessions_of(which: Q, by: Combinable) -> dict[int, UUID]:
-    """The latest session of these attempts; of a chain the root's own, before that of any follow-up."""
-    before = Attempt.objects.filter(which, session__isnull=False).annotate(place=by)
-    ordered = before.order_by(F("task__follow_up_of").desc(nulls_last=True), "pk")
-    return dict(ordered.values_list("place", "session"))
-
-
 def _make_sessions(runs: Sequence[Run]) -> None:
-    """A child of its filer's session for each task that is worked for the first time; made before by a try that
-    raised, it is left alone.
-    """
+    """A child of its filer's session for each task that is worked for the first time; the others have theirs."""
     if not runs:
         return
-    with connection.cursor() as cursor:
-        cursor.execute(
-            """insert into boards_session (id, space_id, kind, parent_id, label)
-               select id, space, %s, parent, label
-                 from unnest(%s::uuid[], %s::bigint[], %s::uuid[], %s::text[]) as v(id, space, parent, label)
-               on conflict do nothing""",
-            [
-                Session.Kind.TASK_RUN,
-                [run.session_id for run in runs],
-                [run.task.board.space_id for run in runs],
-                [run.task.filer_id for run in runs],
-                [f"{run.who}: {run.task.label}" for run in runs],
-            ],
+    values = [
+        (
+            str(run.session_id),
+            run.task.board.space_id,
+            str(run.task.filer_id),
+            f"{run.who}: {run.task.label}",
         )
+        for run in runs
+    ]
+    source, params = lines(values, _SESSION)
+    with connection.cursor() as cursor:
+        cursor.execute(_INSERT_SESSIONS.format(source), [Session.Kind.TASK_RUN, *params])
+
+
+_SESSION = {"id": "uuid", "space": "bigint", "parent": "uuid", "label": "text"}
+_INSERT_SESSIONS = """
+    insert into boards_session (id, space_id, kind, parent_id, label)
+    select id, space, %s, parent, label from {} on conflict do nothing"""

@@ -27,7 +27,7 @@ from boards.workers.scribe import Scribe
 
 log = logging.getLogger(__name__)
 
-BATCH: Final = 50
+BATCH: Final = 100
 
 
 class Other(StrEnum):

@@ -23,12 +23,16 @@ class Stops:
     drain_id: UUID
     waiting: dict[int, Run] = field(default_factory=dict)
 
+    @property
+    def payer(self) -> str:
+        return f"drain:{self.drain_id}"
+
     def look(self, running: Iterable[Run]) -> bool:
         """Tell the workers of new debts to stop, and pay what has stopped. Answers whether anything was
         paid.
         """
         live = list(running)
-        due = set(paying.due_ids(f"drain:{self.drain_id}"))
+        due = set(paying.due_ids(self.payer))
         for debt in Debt.objects.filter(pk__in=due - set(self.waiting)):
             run = _run_of(debt, live)
             if run is not None:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import time
-from typing import Final
+from collections.abc import Callable, Sequence
+from typing import Final, TypeVar
 
 from boards.workers.adapters import Failed
 from boards.workers.runner import Run
 from boards.workers.settling import Settled
+
+Thing = TypeVar("Thing")
 
 SHOWN_AT_ONCE: Final = 5
 
@@ -36,8 +39,9 @@ def ended(one: Settled) -> str:
     return f"{run.who} {endings[one.verb.value]}"
 
 
-def folded(lines: list[str], verb: str) -> list[str]:
-    """A few lines as they are; of many the first ones and a count."""
-    if len(lines) <= SHOWN_AT_ONCE:
-        return lines
-    return [*lines[: SHOWN_AT_ONCE - 1], f"{len(lines) - SHOWN_AT_ONCE + 1} more {verb}"]
+def folded(things: Sequence[Thing], line: Callable[[Thing], str], verb: str) -> list[str]:
+    """The line of each of a few; of many those of the first ones, and a count."""
+    if len(things) <= SHOWN_AT_ONCE:
+        return [line(thing) for thing in things]
+    shown = things[: SHOWN_AT_ONCE - 1]
+    return [*(line(thing) for thing in shown), f"{len(things) - len(shown)} more {verb}"]

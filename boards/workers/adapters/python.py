@@ -12,6 +12,7 @@ import contextlib
 import threading
 import time
 import traceback
+from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractContextManager
 from typing import Any
@@ -69,6 +70,8 @@ class PythonAdapter:
         # What async workers report: short calls, so few threads (and few connections) serve many workers.
         self._ports = DaemonPool(min(threads, 8), "report", at_end)
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._beginning: deque[Callable[[], None]] = deque()
+        self._begins_soon = False
         self._probed_at: float | None = None
 
     @property
@@ -100,8 +103,22 @@ class PythonAdapter:
             on_end(Failed(_unknown(job.config.get("worker"))))
             return _Nothing()
         if registered.is_async:
-            return _AsyncRun(self.loop, self._ports, registered, job, on_end)
+            run = _AsyncRun(self.loop, self._ports, registered, job, on_end)
+            self._begin_soon(run.begin)
+            return run
         return _SyncRun(self._sync_workers, self._around, registered, job, on_end)
+
+    def _begin_soon(self, begin: Callable[[], None]) -> None:
+        """On the loop, which is woken once for all that begin at a time."""
+        self._beginning.append(begin)
+        if not self._begins_soon:
+            self._begins_soon = True
+            self.loop.call_soon_threadsafe(self._begin_all)
+
+    def _begin_all(self) -> None:
+        self._begins_soon = False  # before the look: what is added from now on wakes the loop again
+        while self._beginning:
+            self._beginning.popleft()()
 
     def close(self) -> None:
         self._sync_workers.shutdown()
@@ -138,14 +155,13 @@ class _AsyncRun:
         self._job, self._on_end = job, on_end
         self._task: asyncio.Task[Ending] | None = None
         self._cancelled = False
-        loop.call_soon_threadsafe(self._begin)
 
     def cancel(self) -> None:
         self._loop.call_soon_threadsafe(self._cancel)
 
     kill = cancel
 
-    def _begin(self) -> None:
+    def begin(self) -> None:
         self._task = self._loop.create_task(self._work(), context=self._job.context)
         self._task.add_done_callback(self._ended)
 

@@ -1,0 +1,52 @@
+"""What the fields of a filing may hold: cleaned and checked before anything is read or written; pure (spec: 01)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from boards import errors
+from boards.models import Board
+from boards.states import HoldKind
+from boards.tasks import cleaning
+from boards.tasks.types import Filing, HoldFiling
+
+
+def checked_filing(filing: Filing, board: Board) -> Filing:
+    """The filing as it can be stored. Raises InvalidInput, which names the field."""
+    c = cleaning
+    checker = filing.checker or board.checker
+    return replace(
+        filing,
+        goal=c.checked_goal(filing.goal),
+        id=c.checked_id(filing.id) if filing.id else "",
+        follow_up_of=c.checked_id(filing.follow_up_of) if filing.follow_up_of else "",
+        title=c.checked_title(filing.title),
+        context=c.checked_text(filing.context, "context"),
+        input=c.checked_object(filing.input, "input"),
+        labels=c.checked_labels(filing.labels),
+        metadata=c.checked_metadata(filing.metadata),
+        priority=c.checked_int(filing.priority, "priority", -1_000_000, 1_000_000),
+        due_at=c.checked_moment(filing.due_at, "due_at"),
+        deps=c.checked_ids(filing.deps, "deps"),
+        assignee=c.checked_text(filing.assignee, "assignee", 100),
+        max_attempts=None
+        if filing.max_attempts is None
+        else c.checked_int(filing.max_attempts, "max_attempts", 1, 1_000_000),
+        checker=c.checked_text(checker, "checker", 100),
+        holds=[_checked_hold(hold) for hold in filing.holds],
+    )
+
+
+def _checked_hold(hold: HoldFiling) -> HoldFiling:
+    if hold.kind not in {HoldKind.QUESTION, HoldKind.CONFIRM}:
+        raise errors.InvalidInput("holds of a filing are questions or confirms.", field="holds")
+    options = cleaning.checked_options(hold.kind, hold.options, "holds")
+    return replace(
+        hold,
+        prompt=cleaning.required_text(hold.prompt, "holds", 10_000),
+        title=cleaning.checked_title(hold.title),
+        context=cleaning.checked_text(hold.context, "holds"),
+        options=options,
+        due_at=cleaning.checked_moment(hold.due_at, "holds"),
+        default=cleaning.checked_default(hold.kind, options, hold.default, "holds"),
+    )

@@ -1,0 +1,183 @@
+"""Task rows past the ORM's compiler, for the hot paths: read from plain statements, and inserted many at a time.
+
+It decides nothing. What a statement answers becomes the same `Task` that a query set would have made.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import datetime
+from functools import cache
+from typing import Any, TypeVar
+
+import psycopg
+from django.db import connection, models
+from django.db.models.base import ModelState
+from psycopg.pq import Format
+
+from boards import event_log, live_notices
+from boards.actors import Chain
+from boards.lines import lines
+from boards.models import Task
+
+Row = TypeVar("Row", bound=models.Model)
+_TIMES = psycopg.adapters.get_loader(psycopg.adapters.types["timestamptz"].oid, Format.TEXT)
+Statement = tuple[str, Sequence[Any]]
+
+# What a filing decides, with the type of its array; all else has the same value in every fresh row.
+_FILED = {
+    "partition": "text",
+    "public_id": "text",
+    "incarnation_id": "uuid",
+    "goal": "text",
+    "goal_hash": "text",
+    "title": "text",
+    "context": "text",
+    "input": "jsonb",
+    "labels": "jsonb",
+    "metadata": "jsonb",
+    "priority": "int",
+    "due_at": "timestamptz",
+    "assignee": "text",
+    "checker": "text",
+    "max_attempts": "int",
+    "status": "text",
+    "unmet_deps": "int",
+    "open_holds": "int",
+    "board_id": "bigint",
+    "follow_up_of_id": "bigint",
+    "filed_by_task_id": "bigint",
+    "filer_id": "uuid",
+    "created_by_id": "bigint",
+    "filed_by": "text",
+    "visit_id": "bigint",
+    "stage": "text",
+    "required": "bool",
+}
+_MADE_BY_DATABASE = {"key", "created_at", "updated_at"}
+
+
+@cache
+def columns(model: type[models.Model], alias: str, without: frozenset[str] = frozenset()) -> str:
+    """The columns that `read` wants, in its order. `without`: attributes that are left to whoever asks for them."""
+    fields = [field for field in model._meta.concrete_fields if field.attname not in without]
+    return ", ".join(f'{alias}."{field.column}"' for field in fields)
+
+
+def read(model: type[Row], values: Sequence[Any], without: frozenset[str] = frozenset()) -> Row:
+    """The row of one line that begins with the `columns` of its model. What was left out is a deferred field: it is
+    read from the database by whoever asks for it.
+    """
+    made = _bare(model, values, _names(model, without))  # what stands behind the columns is left out by zip
+    held = made.__dict__
+    for name in _json_names(model, without):
+        stored = held[name]
+        if stored is not None:
+            held[name] = {} if stored == "{}" else [] if stored == "[]" else json.loads(stored)
+    return made
+
+
+def fresh(**given: Any) -> Task:
+    """A task that is not stored yet, by attribute names; `insert` stores it. What is not given has its default."""
+    made = _bare(Task, _defaults(), _names(Task))
+    made.__dict__.update(given, steers=[], write_log=[])
+    return made
+
+
+def insert(tasks: Sequence[Task], chain: Chain, run_id: int | None) -> list[Task]:
+    """Insert fresh tasks in their order with their `task.filed` events, in one statement; answers those whose id was
+    free.
+    """
+    given = [[_param(task.__dict__[name], cast) for name, cast in _FILED.items()] for task in tasks]
+    source, params = lines(given, _FILED)
+    with connection.cursor() as cursor:
+        cursor.execute(_insert_statement().format(source), [*params, *event_log.filed_params(chain, run_id)])
+        made: dict[str, tuple[int, datetime, datetime]] = {row[0]: row[1:4] for row in cursor.fetchall()}
+    stored = [task for task in tasks if task.public_id in made]
+    for task in stored:
+        task.key, task.created_at, task.updated_at = made[task.public_id]
+        live_notices.changed(task.board_id, task_key=task.pk, run_id=run_id)
+    return stored
+
+
+def answers(statements: Sequence[Statement]) -> list[list[tuple[Any, ...]]]:
+    """Run statements in one trip to the database; the rows of each. Every one has a snapshot of its own."""
+    if not statements:
+        return []
+    with connection.cursor() as cursor:
+        # Django's reader of times is three times as slow as the one beneath it, and rows have many.
+        cursor.cursor.adapters.register_loader("timestamptz", _TIMES)
+        cursor.execute(
+            ";".join(statement for statement, _ in statements), [value for _, params in statements for value in params]
+        )
+        found = [cursor.fetchall() if cursor.description else []]
+        while cursor.nextset():
+            found.append(cursor.fetchall() if cursor.description else [])
+    return found
+
+
+def _param(value: Any, cast: str) -> Any:
+    if value is None or cast in {"int", "bigint", "bool"}:
+        return value
+    if cast == "jsonb":
+        return "{}" if value == {} else "[]" if value == [] else json.dumps(value, ensure_ascii=False)
+    return str(value)
+
+
+@cache
+def _insert_statement() -> str:
+    """To be formatted with the rows. `on conflict` instead of a savepoint around an error: a taken id costs nothing
+    where there is none.
+    """
+    fields = {field.attname: field for field in Task._meta.concrete_fields}
+    targets = [str(fields[name].column) for name in _FILED]
+    sources = ["array(select jsonb_array_elements_text(v.labels))" if n == "labels" else f"v.{n}" for n in _FILED]
+    for name, value in zip(_names(Task), _defaults(), strict=True):
+        if name not in _FILED and name not in _MADE_BY_DATABASE and value is not None:
+            targets.append(str(fields[name].column))
+            sources.append(_literal(value))
+    quoted = ", ".join(f'"{target}"' for target in targets)
+    return f"""
+        with filed as (
+            insert into boards_task ({quoted}) select {", ".join(sources)}
+              from {{}} order by place
+            on conflict (board_id, partition, id) do nothing
+            returning id, pk, created_at, updated_at, board_id, status, follow_up_of_id
+        ), told as ({event_log.FILED.format("filed").replace("{}", "{{}}")})
+        select id, pk, created_at, updated_at from filed"""
+
+
+def _literal(value: Any) -> str:
+    """A default of ours as SQL: a number, a truth, an empty text or an empty list."""
+    if isinstance(value, bool | int):
+        return str(value).lower()
+    return "'[]'" if value == [] else "'{{}}'" if value == {} else f"'{value}'"
+
+
+@cache
+def _names(model: type[models.Model], without: frozenset[str] = frozenset()) -> list[str]:
+    return [field.attname for field in model._meta.concrete_fields if field.attname not in without]
+
+
+@cache
+def _json_names(model: type[models.Model], without: frozenset[str] = frozenset()) -> list[str]:
+    fields = [field for field in model._meta.concrete_fields if isinstance(field, models.JSONField)]
+    return [field.attname for field in fields if field.attname not in without]
+
+
+def _bare(model: type[Row], values: Sequence[Any], names: Sequence[str]) -> Row:
+    """A stored row without the field by field work of a model's `__init__`, which costs more than the reading."""
+    made = model.__new__(model)
+    made.__dict__.update(zip(names, values, strict=False))
+    made._state = state = ModelState()
+    state.adding, state.db = False, connection.alias
+    return made
+
+
+@cache
+def _defaults() -> list[Any]:
+    return [
+        None if field.attname in _MADE_BY_DATABASE or field.attname in _FILED else field.get_default()
+        for field in Task._meta.concrete_fields
+    ]

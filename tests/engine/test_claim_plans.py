@@ -1,0 +1,110 @@
+"""The claim behind a long history: each arm reads its partial index and next to nothing else (spec: 02 section 2.6).
+
+`bench history` measures it with 1,000,000 rows; here 200,000 show that the plans are right.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.db import connection
+
+from boards.bench import history
+from boards.models import Board, Task
+from boards.tasks import Wanted, arms, claims
+from tests import cast
+
+pytestmark = pytest.mark.django_db
+HISTORY = 200_000
+MOST_BUFFERS = 200
+INDEXES = {
+    "resume": "task_resume_ready",
+    "lapsed": "task_leases",
+    "ready": "task_ready",
+    "ready_by_priority": "task_ready_by_priority",
+}
+
+
+@pytest.fixture(scope="module")
+def old_board(django_db_setup: None, django_db_blocker: Any) -> Iterator[Board]:
+    """A board with a long history and a few rows for each arm; stored for all tests here, and removed."""
+    with django_db_blocker.unblock():
+        member = cast.make_member(cast.make_space("history"), "historian")
+        board = cast.make_board(member.space, "old", max_enqueued_tasks=None)
+        chain = cast.chain_of(member)
+        history.fill_tasks(board, chain.session_id, HISTORY)
+        for n in range(60):
+            cast.filed(board, chain, f"Ready {n}")
+        claimed = [cast.claimed(board).task.pk for _ in range(20)]
+        Task.objects.filter(pk__in=claimed[:10]).update(lease_until="2020-01-01T00:00:00Z")
+        Task.objects.filter(pk__in=claimed[10:]).update(
+            lease_until=None, kept_open_by="suspended", resume_ready_at="2020-01-01T00:00:00Z"
+        )
+        with connection.cursor() as cursor:
+            cursor.execute("analyze boards_task")
+        yield board
+        with connection.cursor() as cursor:
+            cursor.execute("truncate boards_space, boards_user cascade")
+            cursor.execute("analyze boards_task")
+
+
+def planned(sql: str, params: list[Any]) -> dict[str, Any]:
+    with connection.cursor() as cursor:
+        cursor.execute(f"explain (analyze, buffers, format json) {sql}", params)
+        found = cursor.fetchone()[0]
+    plan: dict[str, Any] = (json.loads(found) if isinstance(found, str) else found)[0]["Plan"]
+    return plan
+
+
+def nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield plan
+    for part in plan.get("Plans", []):
+        yield from nodes(part)
+
+
+def on_tasks(plan: dict[str, Any]) -> list[tuple[str, str]]:
+    """How the plan reads tasks: the kind of each scan that ran, and its index."""
+    return [
+        (node["Node Type"], node.get("Index Name", ""))
+        for node in nodes(plan)
+        if node["Actual Loops"] and (node.get("Relation Name") == "boards_task" or "Bitmap Index" in node["Node Type"])
+        if node["Node Type"] not in {"ModifyTable", "Bitmap Heap Scan"}
+    ]
+
+
+@pytest.mark.parametrize(("arm", "index"), INDEXES.items())
+def test_each_arm_of_the_claim_reads_its_own_index(old_board: Board, arm: str, index: str) -> None:
+    wants = [(old_board.pk, cast.WRITER, 50), (old_board.pk, cast.READER, 50)]
+    plan = planned(*arms.pick_statement(arm, wants, 50))
+
+    assert {used for _, used in on_tasks(plan)} == {index}
+    assert all("Index" in kind for kind, _ in on_tasks(plan))
+    assert plan["Shared Hit Blocks"] + plan["Shared Read Blocks"] <= MOST_BUFFERS
+    assert plan["Actual Rows"] >= 10
+
+
+def test_a_row_with_a_chain_is_looked_up_by_index_too(old_board: Board) -> None:
+    Task.objects.filter(board=old_board, status="pending").update(attempts=1)
+    plan = planned(*arms.pick_statement("ready", [(old_board.pk, cast.WRITER, 50)], 50))
+
+    assert {used for _, used in on_tasks(plan)} == {"task_ready", "task_one_follow_up_at_work", "boards_task_pkey"}
+    assert plan["Shared Hit Blocks"] + plan["Shared Read Blocks"] <= MOST_BUFFERS
+    assert plan["Actual Rows"] >= 10
+
+
+def test_the_look_for_what_is_rare_reads_indexes_only(old_board: Board) -> None:
+    plan = planned(*arms.look_statement([old_board.pk]))
+
+    assert {used for _, used in on_tasks(plan)} == {"task_leases", "task_resume_ready"}
+    assert plan["Shared Hit Blocks"] + plan["Shared Read Blocks"] <= MOST_BUFFERS
+
+
+def test_a_claim_behind_a_long_history_takes_every_arm(old_board: Board) -> None:
+    claimed = claims.claim([Wanted(old_board.pk, {cast.WRITER: 50})], limit=50, claimed_by=cast.HERE)
+
+    assert len(claimed) == 50
+    assert [one.resumed for one in claimed] == [True] * 10 + [False] * 40
+    assert sum(one.task.abandonments for one in claimed) == 10
