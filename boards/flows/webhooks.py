@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Final, NoReturn
@@ -149,10 +149,11 @@ def remove_webhook(chain: Chain, webhook: Webhook) -> None:
     Webhook.objects.filter(pk=webhook.pk).delete()
 
 
-def take_message(public_id: str, message: Message) -> dict[str, Any]:
+def take_message(public_id: str, message: Message, proven: Callable[[], None] = lambda: None) -> dict[str, Any]:
     """Do what a message asks for; a repeat of its id answers the first result. {"run": number} or {"event": key}.
 
-    Raises NotSigned alike for an unknown address and a wrong signature, and else a Refusal with a sentence.
+    `proven` is called once the signature is found right, and may raise what the door wants to answer instead. Raises
+    NotSigned alike for an unknown address and a wrong signature, and else a Refusal with a sentence.
     """
     now = clock.now()
     webhook = Webhook.objects.filter(public_id=public_id[:40]).first()
@@ -160,6 +161,7 @@ def take_message(public_id: str, message: Message) -> dict[str, Any]:
     signed = signatures.is_signed(keys, message.id, message.timestamp, message.signature, message.body)
     if webhook is None or not signed:
         raise NotSigned
+    proven()
     if not signatures.is_timely(message.timestamp, now):
         raise TooOld
     payload = _payload(message.body)
