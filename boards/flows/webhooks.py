@@ -228,7 +228,7 @@ def _start(webhook: Webhook, payload: dict[str, Any], call: WebhookCall) -> dict
     inputs = {name: value for name, value in made.items() if value != ""}
     name = " ".join(clean_text(templating.render(webhook.name_template, known)).split())[:MAX_NAME]
     run = call.run = start(chain, webhook.flow, inputs, name)
-    told = {"webhook": webhook.pk, "message": call.message_id}
+    told = {"webhook": webhook.pk, "name": webhook.name, "message": call.message_id}
     record(Entry("webhook.started", chain, board_id=webhook.flow.board_id, run_id=run.pk, data=told))
     return {"run": run.number}
 

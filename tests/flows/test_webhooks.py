@@ -208,7 +208,9 @@ class TestTheDoor:
         assert len(fits) == hooks.MAX_BODY
         assert from_tracker.post(fits).status_code == 200
 
-    @pytest.mark.parametrize("body", [b"", b"{", b"[1]", b"7", b'"x"', b"null", b'{"n": NaN}', b"\xff", b"[" * 100_000])
+    @pytest.mark.parametrize(
+        "body", [b" ", b"{", b"[1]", b"7", b'"x"', b"null", b'{"n": NaN}', b"\xff", b"[" * 100_000]
+    )
     def test_what_is_no_json_object_is_refused(self, stage: Stage, body: bytes) -> None:
         answer = sender(stage).post(body)
         assert (answer.status_code, answer.json()) == (

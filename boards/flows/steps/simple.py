@@ -22,7 +22,7 @@ from boards.flows.outcomes import ENDED_RUN, OVERTAKEN
 from boards.flows.situation import Situation, matcher, open_question
 from boards.flows.steps.registry import starts
 from boards.flows.templating import TemplatingError
-from boards.models import FlowRun, FlowStep, StepChange, Visit
+from boards.models import FlowRun, FlowStep, KeptEvent, StepChange, Visit
 from boards.states import Phase, RunStatus
 
 PASSED: Final = "passed"  # the trigger by which a choice or a notice goes on
@@ -118,7 +118,7 @@ def wait_over(at: Situation) -> str:
         return "not_due"
     assert at.visit.due_at is not None
     event = events.take(at.visit)
-    return _end_wait(at, {"until": at.visit.due_at.isoformat()} if event is None else event.payload)
+    return _end_by_event(at, event) if event else _end_wait(at, {"until": at.visit.due_at.isoformat()})
 
 
 def event_came(at: Situation) -> str:
@@ -126,7 +126,12 @@ def event_came(at: Situation) -> str:
     if refusal := _waits_no_more(at):
         return refusal
     event = events.take(at.visit)
-    return "no_event" if event is None else _end_wait(at, event.payload)
+    return _end_by_event(at, event) if event else "no_event"
+
+
+def _end_by_event(at: Situation, event: KeptEvent) -> str:
+    runs.note(at.run, at.chain, "step.event", visit=at.visit, key=event.key)
+    return _end_wait(at, event.payload)
 
 
 def _waits_no_more(at: Situation) -> str:
