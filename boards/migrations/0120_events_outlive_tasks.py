@@ -5,7 +5,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
     """Events keep the key of a task that retention removed; only the catalogue is changed, so the lock is short."""
 
-    dependencies = [("boards", "0003_one_follow_up_at_work")]
+    dependencies = [("boards", "0004_branches_of_a_visit")]
 
     operations = [
         migrations.AlterField(
