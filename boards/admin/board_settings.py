@@ -60,6 +60,8 @@ def _python_problem(config: Any) -> str:
 def _command_problem(config: Any) -> str:
     argv = config.get("argv") if isinstance(config, dict) else None
     if isinstance(argv, list) and argv and all(isinstance(word, str) and word for word in argv):
+        if config.get("messages", "stdin") != "stdin":
+            return _now('Messages go to a program on standard input: {"messages": "stdin"}, or leave them out.')
         return ""
     return _now('Give the program and its arguments as a list of texts, as in {"argv": ["make", "notes"]}.')
 
