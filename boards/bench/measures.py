@@ -24,9 +24,11 @@ from boards.bench import drains, history, pages
 from boards.bench.desk import AGENT, TELLER, Desk
 from boards.bench.places import Place, own_database
 from boards.bench.plain import Plain
+from boards.bench.plans import Plan, buffers, planned, scans_of_tasks
 from boards.models import Debt, Event, Task
 from boards.states import Status
 from boards.tasks import Filing, HoldFiling
+from boards.tasks.arms import pick_statement
 
 ROUNDS = 3
 IDLE_S = 0.02  # a drain that has just settled is not idle yet
@@ -169,6 +171,8 @@ def with_history(n: int, count: int) -> Result:
                 desk = desks[place.name]
                 desk.file(desk.simple(batch))
                 rates[place.name].append(desk.measured(batch))
+        with full.used():
+            claim = planned(pick_statement("ready", [(desks[full.name].board.pk, AGENT, 50)], 50))
     with_rows, without = statistics.median(rates[full.name]), statistics.median(rates[empty.name])
     ratio = with_rows / without
     numbers = {"rows": n, "empty_per_s": round(without, 1), "full_per_s": round(with_rows, 1), "ratio": round(ratio, 3)}
@@ -178,8 +182,14 @@ def with_history(n: int, count: int) -> Result:
             ("On an empty board", f"{without:,.0f} tasks a second"),
             (f"Behind {n:,} finished tasks", f"{with_rows:,.0f} tasks a second"),
             ("Ratio", f"{ratio:.2f}"),
+            ("The claim reads", _scans(claim)),
         ],
     )
+
+
+def _scans(plan: Plan) -> str:
+    found = ", ".join(f"{kind} {index}".strip() for kind, index in scans_of_tasks(plan))
+    return f"{found}; {buffers(plan)} pages"
 
 
 def deps(n: int, count: int) -> Result:

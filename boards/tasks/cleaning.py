@@ -49,6 +49,8 @@ def is_blank(value: str) -> bool:
 
 def clean_json(value: Any, field: str) -> Any:
     """The value as JSON stores it; refuses what does not survive JSON, or is too large."""
+    if value == {} and isinstance(value, dict):
+        return {}
     try:
         text = clean_json_text(value)
     except (TypeError, ValueError, RecursionError) as error:
@@ -63,6 +65,8 @@ def report_json(value: Any, *, mask: bool = True) -> Any:
 
     `mask` False: for what the worker alone reads again, and has to find as it was.
     """
+    if value == {} and isinstance(value, dict):
+        return {}
     try:
         text = clean_json_text(value)
     except (TypeError, ValueError, RecursionError) as error:
@@ -136,12 +140,16 @@ def checked_id(value: object) -> str:
 
 def checked_ids(value: object, field: str) -> list[str]:
     """A list of ids, each once."""
+    if value == ():
+        return []
     if isinstance(value, str) or not isinstance(value, Sequence | Set):
         raise InvalidInput(f"{field} must be a list of task ids.", field=field)
     return list(dict.fromkeys(checked_id(each) for each in value))
 
 
 def checked_labels(value: object) -> list[str]:
+    if value == ():
+        return []
     if isinstance(value, str) or not isinstance(value, Sequence) or len(value) > MAX_LABELS:
         raise InvalidInput(f"labels must be a list of at most {MAX_LABELS} texts.", field="labels")
     return list(dict.fromkeys(required_text(label, "labels", 100).strip() for label in value))

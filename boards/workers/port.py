@@ -18,7 +18,6 @@ from uuid import UUID
 from boards import flows, people, tasks
 from boards.actors import Chain
 from boards.models import Hold, Task
-from boards.states import HoldState
 from boards.tasks import Filing, Line, LostClaim, TaskWriteOutcome, Ticket
 from boards.workers import plain_json
 from boards.workers.databases import own_connection, patiently
