@@ -1,6 +1,6 @@
 """What a person does to a run: mark complete and advance, run again, move (spec: 05 sections 2.1, 2.6-2.7).
 
-Each verb checks the right and then goes through the one `advance`. The agent's signal is stored here as well.
+Each verb checks the right and then goes through the one `advance`. The agent's signal: `boards.flows.signals`.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ from boards.flows.acts import CANCEL_AND_MOVE, move_target
 from boards.flows.advance import OLDER_VISIT, REPEATED, Trigger, advance
 from boards.flows.decisions import ARCHIVED
 from boards.flows.refusals import IllegalRunMove, RunMovedOn
+from boards.flows.situation import STARTED, working
 from boards.locks import engine_transaction
 from boards.models import FlowRun, Task, TranscriptItem
 from boards.states import Phase, RunStatus, Status
-from boards.tasks import Reason, Recorded, TaskWriteOutcome, cleaning
+from boards.tasks import Reason, Recorded, TaskWriteOutcome
 
 MOVED_AWAY = "teardown"
 _NOWHERE = "The run stands in no step yet."
@@ -52,7 +53,7 @@ def move(
     require(chain, run, "flows.move")
     seen = _where_it_stands(run) if visit_id is None else visit_id
     _make_way(chain, run.pk, seen, step_key, cancel_turn)
-    _moved(chain, run, seen, step_key)
+    _moved(chain, run, seen, step_key, cancel_turn)
     if before is not None:
         column_order.put_before(chain, run.pk, before)
     run.refresh_from_db()
@@ -70,27 +71,6 @@ def run_again(chain: Chain, run: FlowRun, *, visit_id: int | None = None) -> Flo
         run.refresh_from_db()
         return run
     return _advanced(chain, run, Trigger.RUN_AGAIN, seen)
-
-
-@engine_transaction
-def signal(chain: Chain, visit_id: int, summary: str, *, handoff: Any = None, blockers: Any = None) -> bool:
-    """The agent's word that its step is complete; the first one of a visit counts. False where it came too late."""
-    policy.require(chain, "flows.signal")
-    summary = cleaning.report_line(summary)
-    handoff, blockers = cleaning.report_json(handoff), cleaning.report_json(blockers)
-    run_id = FlowRun.objects.filter(visits=visit_id, flow__space=chain.space_id).values_list("pk", flat=True).first()
-    if run_id is None:
-        raise NotFound("There is no such run.")
-    run, _ = runs.lock(run_id)
-    visit = run.current_visit
-    if visit is None or visit.pk != visit_id or run.status != RunStatus.ACTIVE:
-        return False
-    if run.signal and run.signal.get("visit") == visit_id:
-        return False
-    told = {"visit": visit_id, "by": chain.name, "summary": summary, "handoff": handoff, "blockers": blockers}
-    runs.write(run, signal={name: value for name, value in told.items() if value is not None})
-    runs.note(run, chain, "step.signalled", visit=visit, text=summary[:2000])
-    return True
 
 
 def require(chain: Chain, run: FlowRun, action: str) -> None:
@@ -123,9 +103,10 @@ def _where_it_stands(run: FlowRun) -> int:
     return now.current_visit_id or 0
 
 
-def _moved(chain: Chain, run: FlowRun, seen: int, step_key: str) -> None:
+def _moved(chain: Chain, run: FlowRun, seen: int, step_key: str, cancel_turn: bool) -> None:
     operation = f"{Trigger.MANUAL.value}:{uuid.uuid4()}"
-    outcome = advance(run.pk, seen or None, Trigger.MANUAL, operation_id=operation, chain=chain, step=step_key)
+    facts: dict[str, Any] = {"step": step_key, "cancel_turn": cancel_turn}
+    outcome = advance(run.pk, seen or None, Trigger.MANUAL, operation_id=operation, chain=chain, **facts)
     if outcome in (OLDER_VISIT, REPEATED):
         raise RunMovedOn
 
@@ -150,16 +131,20 @@ def _make_way(chain: Chain, run_id: int, visit_id: int, step_key: str, cancel_tu
     visit = run.current_visit
     if visit is None or visit.pk != visit_id:
         return
-    target, task = move_target(run, flow, step_key), runs.task_of(visit)
-    if task is None or task.is_ended or target.key == visit.step_key:
+    target = move_target(run, flow, step_key)
+    if target.key == visit.step_key:
         return
-    if task.status in (Status.IN_PROGRESS, Status.NEEDS_CHECK) and not cancel_turn:
-        label = Status(task.status).label.lower()
+    started = working(visit, STARTED)
+    if started is not None and not cancel_turn:
+        label = Status(started.status).label.lower()
         raise IllegalRunMove(
             f"Its task is {label}, so the run cannot be moved yet. Cancel its turn and move it, or wait.",
-            task=task.public_id,
+            task=started.public_id,
             offer=CANCEL_AND_MOVE,
         )
+    task = runs.task_of(visit)
+    if task is None or task.is_ended:
+        return  # of several works whatever is left is ended behind the move
     reason = f"{chain.name} moved the run to {target.name}."
     tasks.cancel(runs.flows_for(chain), task, reason, via="flow", cause=MOVED_AWAY)
     say(run, reason, task)

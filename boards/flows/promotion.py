@@ -16,7 +16,7 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 from boards.actors import service
 from boards.debts.kinds import pays
 from boards.errors import NotFound
-from boards.flows import column_order, runs, wip
+from boards.flows import afterwards, column_order, failing, runs, wip
 from boards.flows.entering import Arrival, go
 from boards.flows.limits import Limits, is_full
 from boards.flows.templating import TemplatingError
@@ -24,7 +24,7 @@ from boards.locks import engine_transaction
 from boards.models import Debt, FlowRun, FlowStep, Hold, StepChange
 from boards.states import HoldState, Phase, RunStatus, Status
 
-# A card of these is done in its step once it waits there; what else has to come first is asked below.
+# A card of these is done in its step once it waits there; of the others, once the stay has handed something in.
 PULLED_KINDS: Final = ("column", "agent", "task", "approval", "input", "notify")
 
 
@@ -59,12 +59,13 @@ def promote_one(flow_id: int, key: str, *, but: int | None = None) -> Tried:
     arrival = Arrival(
         step, chain, run.flow.name, change, runs_entry=run.queued_entry, cause=change.value, has_place=True
     )
-    try:
-        go(run, flow, arrival)
-    except TemplatingError as error:  # of an exit event: the card stays, and asks for a person
-        assert run.current_visit is not None
-        runs.fail_step(run, run.current_visit, str(error), chain, change.value)
-        return Tried.AGAIN
+    with afterwards.collecting():
+        try:
+            go(run, flow, arrival)
+        except TemplatingError as error:  # of an exit event: the card stays, and asks for a person
+            assert run.current_visit is not None
+            failing.fail(run, flow, run.current_visit, str(error), chain, change.value)
+            return Tried.AGAIN
     return Tried.PROMOTED
 
 
@@ -117,7 +118,7 @@ def _in_feeder(flow_id: int, key: str, limits: Limits, but: int | None) -> Query
     is_done = Q(current_visit__task=None) | Q(current_visit__task__status=Status.COMPLETED)
     runs_there = FlowRun.objects.filter(
         Exists(steps.filter(key=key)),
-        Exists(steps.filter(key=feeder, kind__in=PULLED_KINDS)),
+        Exists(steps.filter(key=feeder, kind__in=PULLED_KINDS)) | Q(current_visit__output__isnull=False),
         is_done,
         flow=flow_id,
         step_key=feeder,

@@ -14,11 +14,11 @@ from jsonschema.validators import Draft202012Validator
 from boards import policy
 from boards.actors import Chain
 from boards.errors import InvalidInput, KeyReused, NotFound
-from boards.flows import definition, runs, wip
+from boards.flows import afterwards, definition, runs, wip
 from boards.flows.definition import FlowDefinition, StepDefinition
 from boards.flows.entering import Arrival, go
 from boards.locks import Rank, engine_transaction, taking
-from boards.models import Flow, FlowRun, FlowVersion, IdempotencyKey, Session, StepChange
+from boards.models import Flow, FlowRun, FlowVersion, IdempotencyKey, Session, StepChange, Visit
 from boards.tasks import cleaning
 
 MAX_NAME: Final = 200
@@ -54,7 +54,7 @@ def start(
     stored = _idempotency_row(chain, flow, key, [checked, name, *([step] if step else [])])
     if stored is not None and stored.result:
         return FlowRun.objects.get(pk=stored.result["run"])
-    run = _insert(chain, flow, version, checked, _checked_name(name), priority)
+    run = _insert(chain, flow, version, checked, _checked_name(name), priority=priority)
     if stored is not None:
         IdempotencyKey.objects.filter(pk=stored.pk).update(result={"run": run.pk})
     return _enter_first(chain, run, first.key)
@@ -143,8 +143,23 @@ def _idempotency_row(chain: Chain, flow: Flow, key: str, body: Any) -> Idempoten
     return row
 
 
+def start_called(
+    chain: Chain, flow: Flow, version: FlowVersion, inputs: dict[str, Any], name: str, called_by: Visit
+) -> FlowRun:
+    """Start a run that a step of another one calls, inside the transaction that enters that step."""
+    run = _insert(chain, flow, version, inputs, name, called_by=called_by)
+    return _enter_first(chain, run)
+
+
 def _insert(
-    chain: Chain, flow: Flow, version: FlowVersion, inputs: dict[str, Any], name: str, priority: int
+    chain: Chain,
+    flow: Flow,
+    version: FlowVersion,
+    inputs: dict[str, Any],
+    name: str,
+    *,
+    priority: int = 0,
+    called_by: Visit | None = None,
 ) -> FlowRun:
     taking(Rank.FLOW_RUN)
     # The flow's row counts its runs; it is locked by nobody else, and before the run exists.
@@ -164,15 +179,17 @@ def _insert(
         session=session,
         started_by_id=chain.user_id,
         started_by_name=chain.name,
+        called_by=called_by,
     )
 
 
-def _enter_first(chain: Chain, fresh: FlowRun, first: str) -> FlowRun:
+def _enter_first(chain: Chain, fresh: FlowRun, first: str = "") -> FlowRun:
     run, flow = runs.lock(fresh.pk)
-    runs.note(run, chain, "run.started", number=run.number)
-    wanted = flow.step(first)
-    assert wanted is not None  # of the same version
-    step, has_place = wip.seat_for_new(run, flow, wanted)
-    go(run, flow, Arrival(step, chain, chain.name, StepChange.Trigger.START, has_place=has_place))
+    with afterwards.collecting():
+        runs.note(run, chain, "run.started", number=run.number)
+        wanted = flow.step(first) if first else flow.start_step
+        assert wanted is not None  # of the same version
+        step, has_place = wip.seat_for_new(run, flow, wanted)
+        go(run, flow, Arrival(step, chain, chain.name, StepChange.Trigger.START, has_place=has_place))
     run.refresh_from_db()
     return run

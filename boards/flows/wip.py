@@ -13,7 +13,7 @@ from django.db.models.functions import Now
 
 from boards.actors import Chain
 from boards.debts import owing
-from boards.flows import definition, runs
+from boards.flows import afterwards, definition, runs
 from boards.flows.definition import FlowDefinition, StepDefinition
 from boards.flows.limits import Limits, Seat, is_full, limits_of, seat_of_new
 from boards.flows.refusals import StepFull
@@ -115,7 +115,7 @@ def owe_limits(flow_id: int, version: FlowVersion) -> None:
 def _owe(run: FlowRun, key: str, nonce: str, but: int | None) -> None:
     # Each occasion owes its own: one that found an older debt in payment would be missed.
     told = {"flow": run.flow_id, "step": key} | ({"but": but} if but else {})
-    owing.owe(PROMOTE, f"{PROMOTE}:{key}:{nonce}", run=run, data=told)
+    afterwards.later(PROMOTE, f"{PROMOTE}:{key}:{nonce}", run, **told)
 
 
 def _full(flow_id: int, limits: Limits, key: str) -> bool:

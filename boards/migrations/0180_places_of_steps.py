@@ -17,7 +17,7 @@ update boards_flowrun r
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('boards', '0004_branches_of_a_visit'),
+        ('boards', '0160_rounds_votes_and_context'),
     ]
 
     operations = [
