@@ -6,6 +6,7 @@ Pure: no rule of a flow stands here, only what makes a text readable at all: its
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -23,6 +24,15 @@ class _Loader(yaml.SafeLoader):
         first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
         for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
     }
+
+
+# JSON writes 1e-05, which is a number in YAML 1.2 and text in 1.1. Whoever writes our documents needs to know it too.
+JSON_FLOAT: Final = (
+    "tag:yaml.org,2002:float",
+    re.compile(r"^-?[0-9]+(?:\.[0-9]+)?[eE][-+]?[0-9]+$"),
+    list("-0123456789"),
+)
+_Loader.add_implicit_resolver(*JSON_FLOAT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +183,7 @@ class _Builder:
         return None
 
     def _text(self, value: str, node: yaml.Node, path: str) -> str:
-        """Text as a column can hold it; JSON writes what lies beyond 16 bits as two escapes, which are one character."""
+        """Text as a column can hold it; JSON may write one character as two escapes."""
         if "\0" in value:
             self.problems.at(node.start_mark.line + 1, path, "This holds a NUL character.")
         try:

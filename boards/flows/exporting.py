@@ -13,6 +13,7 @@ from typing import Any, Final
 import yaml
 
 from boards.flows.definition import FlowDefinition
+from boards.flows.document import JSON_FLOAT
 from boards.flows.validation import TYPE, VERSION
 
 WIDTH: Final = 120
@@ -128,3 +129,4 @@ def _stays_a_block(value: str) -> bool:
 
 
 _Dumper.add_representer(str, _text)
+_Dumper.add_implicit_resolver(*JSON_FLOAT)
