@@ -73,21 +73,22 @@ def envelope(flows: Iterable[FlowDefinition]) -> dict[str, Any]:
 
 def flow_fields(flow: FlowDefinition) -> dict[str, Any]:
     """A flow's fields in the order in which they are written."""
-    told = in_order(flow.wire(), _FLOW_ORDER)
-    return told | {"steps": [_step_fields(step) for step in told["steps"]]}
-
-
-def _step_fields(step: Mapping[str, Any]) -> dict[str, Any]:
-    told = in_order(step, _STEP_ORDER)
-    if "branches" in told:
-        told["branches"] = [in_order(branch, _STEP_ORDER) for branch in told["branches"]]
-    if "on_failure" in told:
-        steps = [in_order(inner, _STEP_ORDER) for inner in told["on_failure"].get("steps", ())]
-        told["on_failure"] = ({"steps": steps} if steps else {}) | {"then": told["on_failure"]["then"]}
+    told = flow_order(flow.wire())
+    for step in told["steps"]:
+        if "branches" in step:
+            step["branches"] = [_in_order(branch, _STEP_ORDER) for branch in step["branches"]]
+        if steps := step.get("on_failure", {}).get("steps"):
+            step["on_failure"]["steps"] = [_in_order(inner, _STEP_ORDER) for inner in steps]
     return told
 
 
-def in_order(told: Mapping[str, Any], order: tuple[str, ...]) -> dict[str, Any]:
+def flow_order(told: Mapping[str, Any]) -> dict[str, Any]:
+    """A flow's plain values, judged or not, with its fields and those of its steps in their order."""
+    ordered = _in_order(told, _FLOW_ORDER)
+    return ordered | {"steps": [_in_order(step, _STEP_ORDER) for step in ordered["steps"]]}
+
+
+def _in_order(told: Mapping[str, Any], order: tuple[str, ...]) -> dict[str, Any]:
     return {name: told[name] for name in (*order, *told) if name in told}
 
 

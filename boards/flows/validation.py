@@ -55,6 +55,47 @@ class Document:
     roster: tuple[dict[str, Any], ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What an editor shows of a text. `flow`: its one flow as far as it can be read, also where there are problems."""
+
+    flow: FlowDefinition | None
+    problems: tuple[str, ...]
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def is_valid(self) -> bool:
+        return self.flow is not None and not self.problems
+
+
+def judged(text: str, around: Surroundings = NOTHING_KNOWN) -> Judged:
+    """The one flow of `text` with everything that is wrong with it; raises nothing."""
+    try:
+        flow = validate(text, around)
+    except InvalidFlow as refused:
+        return Judged(_sketched(text), tuple(refused.problems))
+    return Judged(flow, (), flow.warnings)
+
+
+def _sketched(text: str) -> FlowDefinition | None:
+    """What can be drawn of a text with problems: its steps that have a key, each key once."""
+    unread = Problems()
+    root = read(text, unread)
+    node = root if root is None or child(root, "steps") else next(iter(listed(root, "flows", unread)), None)
+    if node is None:
+        return None
+    told = _FLOW.read(node, unread, "A flow")
+    steps = {step.key: step for step in (reading.step(*each, unread) for each in _numbered(node, unread)) if step.key}
+    if not steps:
+        return None
+    told["steps"] = tuple(sorted(steps.values(), key=lambda step: step.position))
+    return FlowDefinition(**{"key": "", "name": ""} | told)
+
+
+def _numbered(node: Located, unread: Problems) -> list[tuple[Located, int]]:
+    return [(each, place) for place, each in enumerate(listed(node, "steps", unread)[:MAX_STEPS])]
+
+
 def validate(text: str, around: Surroundings = NOTHING_KNOWN) -> FlowDefinition:
     """The one flow of `text`, a bare flow or an envelope with one. Raises `InvalidFlow` with every problem found."""
     flows = validate_document(text, around).flows
