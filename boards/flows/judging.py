@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from boards.flows import templating
+from boards.flows.actions import ROLES
 from boards.flows.decisions import target_of
 from boards.flows.definition import ASKING_KINDS, MOMENTS, STEP_DEFAULTS, Action, FlowDefinition, StepDefinition
 from boards.flows.document import Located, Problems
@@ -185,7 +186,7 @@ class StepJudge:
         if self.roster is None:
             return
         for path, name, kind in _assignees(self.flow, self.step):
-            if name not in self.roster and not (kind in ASKING_KINDS and name in ("member", "operator")):
+            if name not in self.roster and not (kind in ASKING_KINDS and name in ROLES):
                 self.warn(path, f'Nobody called "{name}" is on the roster of the board.')
 
     def say(self, path: str, sentence: str) -> None:

@@ -58,7 +58,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """A way. `path`: SVG path data; `kind`: next, jump, back, failure or pull; `words`: the same as a sentence."""
+    """A way. `path`: SVG path data; `kind`: next, jump, back, start, failure or pull; `words`: it as a sentence."""
 
     kind: str
     path: str
@@ -131,6 +131,9 @@ def _inner(step: StepDefinition) -> Iterator[tuple[str, bool, bool]]:
 
 def _ways(flow: FlowDefinition) -> Iterator[_Way]:
     for step in flow.steps:
+        for action in step.on_turn_start:
+            if target := target_of(flow, step, action):
+                yield _Way(step.key, target, "start")
         if flow.is_terminal(step):
             continue
         for way in step.choices:
@@ -182,6 +185,8 @@ def _round(kind: str, side: str, lane: int, source: Node, target: Node, words: s
 def _sentence(way: _Way, source: Node, target: Node) -> str:
     if way.kind == "failure":
         return f"{source.name} → {target.name}, when it failed"
+    if way.kind == "start":
+        return f"{source.name} → {target.name}, when a person writes to the card"
     if way.kind == "pull":
         return f"{target.name} pulls from {source.name}"
     return f"{source.name} → {target.name}" + (f", when {way.when}" if way.when else "")

@@ -65,7 +65,7 @@ class Editor:
 
     @property
     def lines(self) -> range:
-        return range(1, self.text.count("\n") + (0 if self.text.endswith("\n") else 1) + 1)
+        return range(1, self.text.count("\n") + 2)
 
     @property
     def wrong_lines(self) -> frozenset[int]:

@@ -183,7 +183,10 @@ def _field(name: str, told: Mapping[str, Any], flow: Mapping[str, Any]) -> FormF
     elif name == "pull_from":
         keys = [(str(s["key"]), str(s.get("name") or s["key"])) for s in flow["steps"] if s.get("key")]
         options = (("", ""), *(each for each in keys if each[0] != told.get("key")))
-    return FormField(name, control, shown(name, told), options)
+    value = shown(name, told)
+    if options and value not in {each for each, _ in options}:
+        options = ((value, value), *options)  # what is written is shown, also where it is wrong
+    return FormField(name, control, value, options)
 
 
 def shown(name: str, told: Mapping[str, Any]) -> str:

@@ -76,3 +76,9 @@ def field_words(name: str) -> str:
 @register.filter
 def field_help(name: str) -> str:
     return str(_HELP.get(name, ""))
+
+
+@register.filter
+def field_code(name: str) -> str:
+    """The name that the text has for a field, where its label is another word."""
+    return "" if field_words(name).lower() == name else name

@@ -375,7 +375,7 @@ def test_null_reads_as_left_out() -> None:
             "column",
             "role: members",
             "role: agents",
-            "steps[1].events.on_turn_complete[1].quorum.role: This must be one of members, operators.",
+            "steps[1].events.on_turn_complete[1].quorum.role: This must be one of members, operators, member,",
         ),
         ("column", "role: members, ", "", 'steps[1].events.on_turn_complete[1].quorum.role: A quorum needs a "role".'),
     ],

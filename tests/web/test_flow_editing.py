@@ -54,10 +54,8 @@ def text_in(html: str, name: str = "text") -> str:
 def fields_in(html: str) -> dict[str, str]:
     """What a browser without scripts would send: every field of the form beside the text, and its marks."""
     sent = dict(re.findall(r'<input type="hidden" name="([^"]+)" value="([^"]*)"', html))
-    sent |= {
-        name: value for name, value in re.findall(r'<input class="input"[^>]*name="([^"]+)" value="([^"]*)"', html)
-    }
-    sent |= {name: "on" for name in re.findall(r'<input type="checkbox"[^>]*name="([^"]+)" value="on" checked', html)}
+    sent |= dict(re.findall(r'<input class="input"[^>]*name="([^"]+)" value="([^"]*)"', html))
+    sent |= dict.fromkeys(re.findall(r'<input type="checkbox"[^>]*name="([^"]+)" value="on" checked', html), "on")
     for name, inner in re.findall(r'<select class="input"[^>]*name="([^"]+)"[^>]*>(.*?)</select>', html, re.DOTALL):
         chosen = re.search(r'value="([^"]*)" selected', inner)
         sent[name] = chosen[1] if chosen else ""
