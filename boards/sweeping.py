@@ -18,8 +18,10 @@ from django.db import connection
 from django.db.models import Exists, OuterRef, Q
 from django.db.models.functions import Cast, Now, Substr
 
-from boards import live_notices, people, tasks
+from boards import flows, live_notices, people, tasks
+from boards.actors import service
 from boards.debts import paying
+from boards.flows.steps import simple
 from boards.models import Debt, IdempotencyKey, Process, Task
 from boards.queries.drains import silent_drains
 from boards.states import Status
@@ -58,6 +60,7 @@ def sweep_once(limit: int = LIMIT) -> SweepReport:
         "lost workers told": wake_lapsed,
         "silent drains told": tell_silent_drains,
         "questions past their time": people.expire_due,
+        "waits of runs ended": end_waits,
         "chains freed from a stop": free_late_chains,
         "debts paid": paying.pay_due,
         "stops of dead drains paid": pay_stops_of_dead_drains,
@@ -135,6 +138,17 @@ def _lease_is_over(debt: Debt) -> bool:
     return Debt.objects.filter(pk=debt.pk, created_at__lte=Now() - timedelta(milliseconds=span_ms)).exists()
 
 
+def end_waits(limit: int = LIMIT) -> int:
+    """Move on the runs whose `wait` is over. Each due time is one operation, so two sweepers fire it once."""
+    found = simple.due_waits(limit)
+    for run_id, visit_id, due_at, space_id in found:
+        operation = simple.wait_operation(visit_id, due_at)
+        flows.advance(
+            run_id, visit_id, flows.Trigger.WAIT_OVER, operation_id=operation, chain=service("flows", space_id)
+        )
+    return len(found)
+
+
 def forget_processes(limit: int = LIMIT) -> int:
     """Drop the rows of processes that ended or fell silent some time ago."""
     old = Q(stopped_at__lt=Now() - FORGOTTEN) | Q(beat_at__lt=Now() - FORGOTTEN)
@@ -159,6 +173,7 @@ def seconds_to_next(longest: float) -> float:
                    (select min(lease_until) from boards_task where lease_until > statement_timestamp()),
                    (select min(due_at) from boards_hold
                      where state = 'open' and due_at is not null and due_at > statement_timestamp()),
+                   (select min(due_at) from boards_visit where left_at is null and due_at > statement_timestamp()),
                    (select min(due_at) from boards_debt
                      where state = 'owed' and payer = 'any' and after_id is null and due_at > statement_timestamp())
                ) - statement_timestamp())"""

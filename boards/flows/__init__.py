@@ -4,37 +4,56 @@ Doors use the functions named here. A definition is judged by `validation`, wher
 (pure), and the one `advance` writes it; tasks and holds of a step go through their own engines.
 """
 
+from boards.flows import clearing as _clearing
+from boards.flows import goal_judging as _goal_judging
 from boards.flows.advance import Trigger, advance
+from boards.flows.by_hand import complete_by_hand, run_from, skip_step
 from boards.flows.cancelling import cancel_run, cancel_turn
 from boards.flows.definition import Action, FlowDefinition, StepDefinition, load
+from boards.flows.goals import GoalState, goal
 from boards.flows.importing import import_flows
 from boards.flows.library import add_template, install, save_version
-from boards.flows.moving import mark_complete, move, run_again, signal
+from boards.flows.moving import mark_complete, move, run_again
 from boards.flows.refusals import FlowChanged, IllegalRunMove, RunMovedOn
+from boards.flows.signals import complete_step, signal
 from boards.flows.starting import checked_inputs, start, start_again
+from boards.flows.steps import calling as _calling
+from boards.flows.steps import parallel as _parallel
+from boards.flows.steps import stage as _stage
 from boards.flows.validation import validate
 
 __all__ = [
     "Action",
     "FlowChanged",
     "FlowDefinition",
+    "GoalState",
     "IllegalRunMove",
     "RunMovedOn",
     "StepDefinition",
     "Trigger",
+    "_calling",
+    "_clearing",
+    "_goal_judging",
+    "_parallel",
+    "_stage",
     "add_template",
     "advance",
     "cancel_run",
     "cancel_turn",
     "checked_inputs",
+    "complete_by_hand",
+    "complete_step",
+    "goal",
     "import_flows",
     "install",
     "load",
     "mark_complete",
     "move",
     "run_again",
+    "run_from",
     "save_version",
     "signal",
+    "skip_step",
     "start",
     "start_again",
     "validate",

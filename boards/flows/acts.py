@@ -6,15 +6,17 @@ IllegalRunMove with a sentence.
 
 from __future__ import annotations
 
-from boards.flows import decisions, runs
+from collections.abc import Collection
+
+from boards.flows import approving, decisions, runs
 from boards.flows.decisions import How, Turn
-from boards.flows.definition import StepDefinition
+from boards.flows.definition import ASKING_KINDS, StepDefinition
 from boards.flows.entering import Arrival, changed_data, complete, go
 from boards.flows.refusals import IllegalRunMove
-from boards.flows.situation import Situation, matcher, move_to, open_question, signal_of
+from boards.flows.situation import STARTED, Situation, matcher, move_to, open_question, signal_of, working
 from boards.flows.templating import TemplatingError
 from boards.models import StepChange
-from boards.states import Phase, RunStatus, Status
+from boards.states import LIVE, Phase, RunStatus, Status
 
 
 def mark_complete(at: Situation) -> str:
@@ -22,12 +24,13 @@ def mark_complete(at: Situation) -> str:
 
     Behind the last step nothing follows: there the run is complete.
     """
-    step = _idle_step(at, "marked complete")
+    step = idle_step(at, "marked complete")
     if at.run.status != RunStatus.ACTIVE:
         label = RunStatus(at.run.status).label.lower()
         raise IllegalRunMove(f"The run is {label}, so nothing is left to mark complete.")
-    if step.kind == "approval":
-        raise IllegalRunMove("Only an answer completes an approval. Answer it, run it again, or move the run.")
+    if step.kind in ASKING_KINDS:
+        what = "an approval" if step.kind == "approval" else "this step"
+        raise IllegalRunMove(f"Only an answer completes {what}. Answer it, run it again, or move the run.")
     turn = Turn(How.MARKED, open_question(at), signal=signal_of(at.run, at.visit) is not None)
     if turn.open_question:
         raise IllegalRunMove("A question of this step is still open. Answer it first.")
@@ -35,6 +38,8 @@ def mark_complete(at: Situation) -> str:
         verdict = decisions.turn_complete(at.flow, step, turn, matcher(at))
         signal = signal_of(at.run, at.visit) if verdict.uses_signal else None
         runs.write(at.run, data=changed_data(at.run, at.flow, verdict.side_effects, at.visit.output))
+        if verdict.asks is not None:
+            return approving.ask(at, verdict.asks)
         target = decisions.marked_target(at.flow, step, verdict)
         if target is not None:
             return move_to(at, target, at.chain.name, StepChange.Trigger.ON_TURN_COMPLETE, signal)
@@ -57,7 +62,8 @@ def move(at: Situation) -> str:
         return "same_step"
     if refusal := decisions.manual_move_refusal(at.flow, at.step, target):
         raise IllegalRunMove(refusal)
-    _refuse_working(at, "moved")
+    if not at.facts.get("cancel_turn"):  # else what still works is ended behind the move
+        _refuse_working(at, "moved", STARTED)
     try:
         return move_to(at, target.key, at.chain.name, StepChange.Trigger.MANUAL)
     except TemplatingError as error:
@@ -66,16 +72,16 @@ def move(at: Situation) -> str:
 
 def run_again(at: Situation) -> str:
     """Enter the same step anew: a new visit, with a new task or question."""
-    step = _idle_step(at, "run again")
+    step = idle_step(at, "run again")
     if at.run.status not in (RunStatus.ACTIVE, RunStatus.FAILED):
         raise IllegalRunMove(f"The run is {RunStatus(at.run.status).label.lower()}. Start it again instead.")
-    if at.visit.phase == Phase.WAITING and step.kind == "approval":
+    if at.visit.phase == Phase.WAITING and step.kind in ASKING_KINDS and open_question(at):
         raise IllegalRunMove("This step waits for an answer; there is nothing to run again.")
     go(at.run, at.flow, Arrival(step, at.chain, at.chain.name, None, cause=at.cause))
     return "entered again"
 
 
-def _idle_step(at: Situation, what: str) -> StepDefinition:
+def idle_step(at: Situation, what: str) -> StepDefinition:
     """The current step, where nothing of it works at the moment."""
     if at.step is None:
         raise IllegalRunMove("The step of this run can no longer be read. Move the run to another step.")
@@ -83,8 +89,11 @@ def _idle_step(at: Situation, what: str) -> StepDefinition:
     return at.step
 
 
-def _refuse_working(at: Situation, what: str) -> None:
-    task = runs.task_of(at.visit)
-    if task is not None and not task.is_ended:
+def _refuse_working(at: Situation, what: str, statuses: Collection[str] = LIVE) -> None:
+    task = working(at.visit, statuses)
+    if task is not None:
         sentence = f"Its task is {Status(task.status).label.lower()}, so the run cannot be {what} yet. "
         raise IllegalRunMove(sentence + "Cancel the turn first.", task=task.public_id)
+    child = at.visit.child_runs.filter(status=RunStatus.ACTIVE).first()
+    if child is not None:
+        raise IllegalRunMove(f"It waits for the run “{child.name}”, so it cannot be {what} yet. Cancel that run first.")

@@ -13,8 +13,9 @@ from typing import Any, Final
 
 from boards.actors import Chain, service
 from boards.debts.kinds import pays
-from boards.flows import acts, runs, turns
+from boards.flows import acts, afterwards, failure_steps, repairs, runs, turns
 from boards.flows.situation import Situation
+from boards.flows.steps import called, looping, simple
 from boards.locks import engine_transaction
 from boards.models import Debt, FlowOperation, Visit
 
@@ -26,9 +27,18 @@ class Trigger(StrEnum):
     HOLD_CLOSED = "hold_closed"  # facts: hold
     TIMEOUT = "timeout"  # facts: task_key; the step's task was withdrawn
     TURN_START = "turn_start"
+    PASSED = "passed"  # a choice is made, a notice was given
+    WAIT_OVER = "wait_over"  # the moment that a `wait` waits for has come
+    FAILURE_STEPS = "failure_steps"  # facts: round; the step failed, and its `on_failure` follows
+    CHILD_ENDED = "child_ended"  # facts: child, ended; a run that the step called has ended
+    JUDGED = "judged"  # facts: round, verdict; the judge of a `loop` has spoken
+    FINALIZED = "finalized"  # facts: result; the `finalize` of a `loop` has run
     MARK_COMPLETE = "mark_complete"
-    MANUAL = "manual"  # facts: step
+    MANUAL = "manual"  # facts: step, cancel_turn
     RUN_AGAIN = "run_again"
+    SKIP = "skip"  # facts: reason
+    BY_HAND = "complete_by_hand"  # facts: output
+    RUN_FROM = "run_from"  # facts: step
 
 
 REPEATED: Final = "repeated"
@@ -39,9 +49,18 @@ _HANDLERS: Final[dict[Trigger, Callable[[Situation], str]]] = {
     Trigger.HOLD_CLOSED: turns.hold_closed,
     Trigger.TIMEOUT: turns.timed_out,
     Trigger.TURN_START: turns.turn_start,
+    Trigger.PASSED: simple.passed,
+    Trigger.WAIT_OVER: simple.wait_over,
+    Trigger.FAILURE_STEPS: failure_steps.go_on,
+    Trigger.CHILD_ENDED: called.child_ended,
+    Trigger.JUDGED: looping.judged,
+    Trigger.FINALIZED: looping.finalized,
     Trigger.MARK_COMPLETE: acts.mark_complete,
     Trigger.MANUAL: acts.move,
     Trigger.RUN_AGAIN: acts.run_again,
+    Trigger.SKIP: repairs.skip,
+    Trigger.BY_HAND: repairs.complete_by_hand,
+    Trigger.RUN_FROM: repairs.run_from,
 }
 
 
@@ -65,7 +84,8 @@ def advance(
         outcome = OLDER_VISIT
     else:
         step = flow.step(visit.step_key)
-        outcome = _HANDLERS[Trigger(trigger)](Situation(run, flow, visit, step, chain, cause, facts))
+        with afterwards.collecting():
+            outcome = _HANDLERS[Trigger(trigger)](Situation(run, flow, visit, step, chain, cause, facts))
     FlowOperation.objects.filter(pk=operation.pk).update(outcome=outcome)
     return outcome
 

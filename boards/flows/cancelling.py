@@ -8,7 +8,7 @@ from django.db.models.functions import Now
 
 from boards import people, tasks
 from boards.actors import Chain
-from boards.flows import runs
+from boards.flows import afterwards, runs
 from boards.flows.decisions import USER_CANCEL
 from boards.flows.moving import require, say
 from boards.flows.refusals import IllegalRunMove
@@ -44,6 +44,12 @@ def cancel_turn(chain: Chain, run: FlowRun, *, cancel_filed: bool = True) -> Tas
     return _cancel_turn(chain, run.pk, cancel_filed)
 
 
+def cancel_called(chain: Chain, run_id: int, words: str) -> None:
+    """Cancel a run because the step that called it goes on without it; one that has ended stays as it is."""
+    if FlowRun.objects.filter(pk=run_id, status=RunStatus.ACTIVE).exists():
+        _cancel(chain, run_id, words)
+
+
 @engine_transaction
 def _cancel(chain: Chain, run_id: int, words: str) -> None:
     """One write: the run cancelled, its open tasks cancelled, what its step asks discarded."""
@@ -62,6 +68,9 @@ def _cancel(chain: Chain, run_id: int, words: str) -> None:
         people.discard_visit_holds(chain, visit.pk, HOLD_WORDS)
     say(run, words)
     runs.note(run, chain, "run.cancelled", visit=visit, cause=RUN_CANCEL, was=was, text=words[:2000])
+    if visit is not None:
+        afterwards.clear_later(run, visit, RUN_CANCEL, words)
+    afterwards.tell_parent(run)
 
 
 def _open_tasks(run: FlowRun) -> list[int]:

@@ -42,7 +42,7 @@ def about(run: FlowRun) -> dict[str, Any]:
 def task_input(run: FlowRun) -> dict[str, Any]:
     """What a step's task gets: {"inputs", "run", "steps": {key: {"output", "earlier"?: [oldest first]}}}."""
     outputs: dict[str, list[Any]] = {}
-    for visit in run.visits.exclude(output=None).order_by("pk"):
+    for visit in run.visits.exclude(output=None).filter(number__gte=run.context_from).order_by("pk"):
         # The newest visit's step goes last, so that what is left out first is the oldest.
         outputs[visit.step_key] = [*outputs.pop(visit.step_key, []), visit.output]
     steps: dict[str, dict[str, Any]] = {}

@@ -21,6 +21,7 @@ class How(StrEnum):
     NATURAL = "natural"  # its task completed
     ANSWERED = "answered"  # a person answered the step's hold
     MARKED = "marked"  # a person said that the step is complete
+    PASSED = "passed"  # nobody works the step itself: its time came, its branches joined, its child run ended
     USER_CANCEL = "user_cancel"  # a person cancelled this turn
     OTHER_STOP = "other_stop"  # anything else ended it; it never completes
 
@@ -36,6 +37,7 @@ class Why(StrEnum):
     NO_SIGNAL = "no_signal"
     OTHER_STOP = "other_stop"
     REFUSED = "refused"
+    ASKS = "asks_before_the_move"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +55,17 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Where to go (`target`, a step's key) or why to stay; which side effects run; what becomes of the signal."""
+    """Where to go (`target`, a step's key) or why to stay; which side effects run; what becomes of the signal.
+
+    `asks`: the transition that was chosen, where a person is to be asked before it is taken.
+    """
 
     why: Why
     target: str | None = None
     side_effects: tuple[Action, ...] = ()
     clears_signal: bool = False
     uses_signal: bool = False
+    asks: Action | None = None
 
     @property
     def moves(self) -> bool:
@@ -90,9 +96,11 @@ def _evaluate(flow: FlowDefinition, step: StepDefinition, turn: Turn, matches: C
     actions = flow.completion(step)
     effects = tuple(action for action in actions if not action.is_transition)
     eligible = [action for action in actions if action.when or not turn.refused]
-    target = first_target(flow, step, eligible, matches)
-    if target is not None:
-        return Verdict(Why.MOVES, target, effects, clears_signal=True, uses_signal=turn.signal)
+    chosen = first_transition(flow, step, eligible, matches)
+    if chosen is not None and asks_first(chosen[0]):
+        return Verdict(Why.ASKS, None, effects, uses_signal=turn.signal, asks=chosen[0])
+    if chosen is not None:
+        return Verdict(Why.MOVES, chosen[1], effects, clears_signal=True, uses_signal=turn.signal)
     return Verdict(Why.REFUSED if turn.refused else Why.NO_TRANSITION, None, effects)
 
 
@@ -106,10 +114,31 @@ def first_target(
     flow: FlowDefinition, step: StepDefinition, actions: Sequence[Action], matches: Callable[[str], bool]
 ) -> str | None:
     """The target of the first eligible transition; those after it are not even looked at."""
+    chosen = first_transition(flow, step, actions, matches)
+    return chosen[1] if chosen else None
+
+
+def asks_first(action: Action) -> bool:
+    """Whether a person has to say yes before this transition is taken."""
+    return bool(action.options.get("requires_approval") or action.options.get("quorum"))
+
+
+def first_transition(
+    flow: FlowDefinition, step: StepDefinition, actions: Sequence[Action], matches: Callable[[str], bool]
+) -> tuple[Action, str] | None:
+    """The first eligible transition and the key of the step that it leads to."""
     for action in actions:
         target = target_of(flow, step, action)
         if target is not None and (not action.when or matches(action.when)):
-            return target
+            return action, target
+    return None
+
+
+def chosen_way(step: StepDefinition, flow: FlowDefinition, matches: Callable[[str], bool]) -> str | None:
+    """The step that a `choice` leads to: its first way that holds and leads to another step of the flow."""
+    for way in step.choices:
+        if (not way.when or matches(way.when)) and way.step != step.key and flow.step(way.step) is not None:
+            return way.step
     return None
 
 

@@ -18,6 +18,8 @@ TRANSITIONS: Final = ("move_to_next", "move_to_previous", "move_to_step")
 MOMENTS: Final = ("on_enter", "on_turn_start", "on_turn_complete", "on_exit")
 WORKING_KINDS: Final = frozenset({"agent", "task"})
 ASKING_KINDS: Final = frozenset({"approval", "input"})
+# Several works at once, or another run: what is still at work when the step is left has to be ended.
+MANY_KINDS: Final = frozenset({"parallel", "stage", "loop", "call"})
 KINDS: Final = (
     "agent",
     "task",

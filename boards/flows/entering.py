@@ -8,23 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from django.db import transaction
 from django.db.models import Max
 from django.db.models.functions import Now
 
-from boards import people, tasks
+from boards import people
 from boards.actors import Chain
-from boards.errors import InvalidInput, Refusal
-from boards.flows import data, runs, templating
-from boards.flows.definition import Action, FlowDefinition, StepDefinition
+from boards.errors import Refusal
+from boards.flows import afterwards, data, failing, runs, templating, works
+from boards.flows.definition import MANY_KINDS, Action, FlowDefinition, StepDefinition
+from boards.flows.side_effects import SIDE_EFFECTS
+from boards.flows.steps.registry import STARTERS
 from boards.flows.templating import TemplatingError
-from boards.models import FlowRun, Member, Role, StepChange, Visit
-from boards.states import HoldKind, Phase, RunStatus
-from boards.tasks import Filing
-
-MAX_TITLE: Final = 200
+from boards.models import FlowRun, StepChange, Visit
+from boards.states import Phase, RunStatus
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +51,8 @@ def go(run: FlowRun, flow: FlowDefinition, arrival: Arrival) -> Visit:
     source = flow.step(left.step_key) if left else None
     exit_data = changed_data(run, flow, source.on_exit if source and arrival.change else ())
     if left is not None and left.left_at is None:
+        if source is None or source.kind in MANY_KINDS or left.phase == Phase.FAILURE:
+            afterwards.clear_later(run, left, _cause(arrival), _left_words(arrival))
         runs.write_visit(left, phase=Phase.LEFT, left_at=Now())
     if arrival.change is not None:
         StepChange.objects.create(
@@ -70,10 +71,24 @@ def go(run: FlowRun, flow: FlowDefinition, arrival: Arrival) -> Visit:
     if flow.is_terminal(arrival.step):
         complete(run, visit, arrival.chain)
     elif failure := _begin(run, flow, arrival, visit):
-        runs.fail_step(run, visit, failure, arrival.chain)
+        failing.fail(run, flow, visit, failure, arrival.chain)
     if left is not None:
-        people.discard_visit_holds(arrival.chain, left.pk, f"the run went on to {arrival.step.name}.")
+        people.discard_visit_holds(arrival.chain, left.pk, _left_words(arrival))
     return visit
+
+
+def _cause(arrival: Arrival) -> str:
+    """Why what the step that is left still has at work ends."""
+    match arrival.change:
+        case StepChange.Trigger.CHILDREN_COMPLETED:
+            return "join"
+        case StepChange.Trigger.FAILURE:
+            return failing.CAUSE
+    return "teardown"
+
+
+def _left_words(arrival: Arrival) -> str:
+    return f"the run went on to {arrival.step.name}."
 
 
 def complete(run: FlowRun, visit: Visit, chain: Chain) -> None:
@@ -81,16 +96,19 @@ def complete(run: FlowRun, visit: Visit, chain: Chain) -> None:
     runs.write_visit(visit, phase=Phase.LEFT, left_at=Now())
     runs.write(run, status=RunStatus.COMPLETED, completed_at=Now())
     runs.note(run, chain, "run.completed", visit=visit)
+    afterwards.tell_parent(run)
 
 
 def changed_data(run: FlowRun, flow: FlowDefinition, actions: Sequence[Action], output: Any = None) -> dict[str, Any]:
-    """The run's data after the side effects of `actions`. Raises TemplatingError."""
+    """The run's data after `actions`, whose other side effects are done or owed by the way. Raises TemplatingError."""
     changed = dict(run.data)
     for action in actions:
+        known = data.values(run, flow, output) | {"data": changed}
         if action.type == "set_data":
-            known = data.values(run, flow, output) | {"data": changed}
             for name, told in action.options["data"].items():
                 changed[name] = templating.render(told, known) if isinstance(told, str) else told
+        elif action.type in SIDE_EFFECTS:
+            SIDE_EFFECTS[action.type](run, action, known)
     return changed
 
 
@@ -104,12 +122,13 @@ def _begin(run: FlowRun, flow: FlowDefinition, arrival: Arrival, visit: Visit) -
     if not arrival.runs_entry:
         runs.write_visit(visit, phase=Phase.WAITING)
         return ""
-    before = run.data
+    before, owed = run.data, afterwards.mark()
     try:
-        run.data = changed_data(run, flow, arrival.step.on_enter)
         with transaction.atomic():  # a refused filing leaves nothing behind
-            begun = _start_work(run, flow, arrival.step, visit)
+            run.data = changed_data(run, flow, arrival.step.on_enter)
+            begun = _start_work(run, flow, arrival.step, visit, arrival.chain)
     except (TemplatingError, Refusal) as error:
+        afterwards.back_to(owed)
         run.data = before
         return str(error)
     runs.write_visit(visit, **begun)
@@ -117,62 +136,11 @@ def _begin(run: FlowRun, flow: FlowDefinition, arrival: Arrival, visit: Visit) -
     return ""
 
 
-def _start_work(run: FlowRun, flow: FlowDefinition, step: StepDefinition, visit: Visit) -> dict[str, Any]:
-    """File the step's task or open its hold; answers what the visit is to say."""
-    if step.files_task:
-        return {"phase": Phase.WORKING, "task": _file_task(run, flow, step, visit)}
-    if step.kind == "approval":
-        return {"phase": Phase.WAITING, "due_at": _open_hold(run, flow, step, visit)}
-    return {"phase": Phase.WAITING}
-
-
-def _file_task(run: FlowRun, flow: FlowDefinition, step: StepDefinition, visit: Visit) -> Any:
-    known = data.values(run, flow)
-    prompts = [templating.render(each, known).strip() for each in (flow.prompt, step.prompt)]
-    filing = Filing(
-        goal="\n\n".join(part for part in prompts if part),
-        title=_title(step, run),
-        input=data.task_input(run),
-        assignee=step.assignee or flow.agent,
-        checker=step.checker,
-        max_attempts=step.max_attempts,
-    )
-    board = run.flow.board
-    return tasks.file_task(runs.chain_of(run), board, filing, visit=visit, session_id=run.session_id, allow_same=True)
-
-
-def _open_hold(run: FlowRun, flow: FlowDefinition, step: StepDefinition, visit: Visit) -> Any:
-    """Ask for the approval; answers the hold's due time, which is the step's."""
-    known = data.values(run, flow)
-    asked = templating.render(step.prompt, known).strip()
-    hold = people.open_step_hold(
-        runs.chain_of(run),
-        visit,
-        kind=HoldKind.APPROVAL,
-        prompt=asked or f"May “{run.name}” go on from {step.name}?",
-        title=_title(step, run),
-        draft=templating.render(step.draft, known) if step.draft else None,
-        due_in_ms=step.timeout_ms,
-        **_decider(run, step),
-    )
-    return hold.due_at
-
-
-def _decider(run: FlowRun, step: StepDefinition) -> dict[str, Any]:
-    """Who may answer: anyone with the right, those of one role, or one person by the name on the roster."""
-    name = step.assignee
-    if not name:
-        return {}
-    if name in (Role.MEMBER, Role.OPERATOR):
-        return {"assignee_role": name}
-    entry = run.flow.board.roster.filter(name=name, kind="person").first()
-    if entry is None:
-        raise InvalidInput(f"“{name}”, who is to answer the step {step.name}, is no person on this board's roster.")
-    if not Member.objects.filter(space=run.flow.space_id, user=entry.user_id).exists():
-        raise InvalidInput(f"“{name}”, who is to answer the step {step.name}, is no member of this space any more.")
-    return {"assignee_id": entry.user_id}
-
-
-def _title(step: StepDefinition, run: FlowRun) -> str:
-    title = f"{step.name}: {run.name}"
-    return title if len(title) <= MAX_TITLE else title[: MAX_TITLE - 1] + "…"
+def _start_work(run: FlowRun, flow: FlowDefinition, step: StepDefinition, visit: Visit, chain: Chain) -> dict[str, Any]:
+    """What runs in the step, by its kind; answers what the visit is to say."""
+    starter = STARTERS.get(step.kind)
+    if starter is None:
+        return works.begin(run, flow, step, visit)
+    # A due time that is written on a step of several works holds for the whole stay.
+    due = {"due_at": works.due_in(step.timeout_ms)} if step.timeout_ms is not None else {}
+    return due | starter(run, flow, step, visit, chain)

@@ -1,6 +1,6 @@
 """What a person does to a run: mark complete and advance, run again, move (spec: 05 sections 2.1, 2.6-2.7).
 
-Each verb checks the right and then goes through the one `advance`. The agent's signal is stored here as well.
+Each verb checks the right and then goes through the one `advance`. The agent's signal: `boards.flows.signals`.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ from boards.errors import NotFound
 from boards.flows import runs
 from boards.flows.advance import OLDER_VISIT, REPEATED, Trigger, advance
 from boards.flows.refusals import IllegalRunMove, RunMovedOn
+from boards.flows.situation import STARTED, working
 from boards.locks import engine_transaction
 from boards.models import FlowRun, Task, TranscriptItem
 from boards.states import Phase, RunStatus, Status
-from boards.tasks import Reason, Recorded, TaskWriteOutcome, cleaning
+from boards.tasks import Reason, Recorded, TaskWriteOutcome
 
 MOVED_AWAY = "teardown"
 
@@ -41,7 +42,7 @@ def move(
     require(chain, run, "flows.move")
     seen = visit_id or _current_visit(run)
     _make_way(chain, run.pk, seen, step_key, cancel_turn)
-    return _advanced(chain, run, Trigger.MANUAL, seen, step=step_key)
+    return _advanced(chain, run, Trigger.MANUAL, seen, step=step_key, cancel_turn=cancel_turn)
 
 
 def run_again(chain: Chain, run: FlowRun, *, visit_id: int | None = None) -> FlowRun:
@@ -55,27 +56,6 @@ def run_again(chain: Chain, run: FlowRun, *, visit_id: int | None = None) -> Flo
         run.refresh_from_db()
         return run
     return _advanced(chain, run, Trigger.RUN_AGAIN, seen)
-
-
-@engine_transaction
-def signal(chain: Chain, visit_id: int, summary: str, *, handoff: Any = None, blockers: Any = None) -> bool:
-    """The agent's word that its step is complete; the first one of a visit counts. False where it came too late."""
-    policy.require(chain, "flows.signal")
-    summary = cleaning.report_line(summary)
-    handoff, blockers = cleaning.report_json(handoff), cleaning.report_json(blockers)
-    run_id = FlowRun.objects.filter(visits=visit_id, flow__space=chain.space_id).values_list("pk", flat=True).first()
-    if run_id is None:
-        raise NotFound("There is no such run.")
-    run, _ = runs.lock(run_id)
-    visit = run.current_visit
-    if visit is None or visit.pk != visit_id or run.status != RunStatus.ACTIVE:
-        return False
-    if run.signal and run.signal.get("visit") == visit_id:
-        return False
-    told = {"visit": visit_id, "by": chain.name, "summary": summary, "handoff": handoff, "blockers": blockers}
-    runs.write(run, signal={name: value for name, value in told.items() if value is not None})
-    runs.note(run, chain, "step.signalled", visit=visit, text=summary[:2000])
-    return True
 
 
 def require(chain: Chain, run: FlowRun, action: str) -> None:
@@ -118,15 +98,18 @@ def _make_way(chain: Chain, run_id: int, visit_id: int, step_key: str, cancel_tu
     """
     run, flow = runs.lock(run_id)
     visit, target = run.current_visit, flow.step(step_key)
-    task = runs.task_of(visit) if visit and visit.pk == visit_id else None
-    if task is None or task.is_ended or target is None or target.key == (visit.step_key if visit else ""):
+    if visit is None or visit.pk != visit_id or target is None or target.key == visit.step_key:
         return
-    if task.status in (Status.IN_PROGRESS, Status.NEEDS_CHECK) and not cancel_turn:
-        label = Status(task.status).label.lower()
+    started = working(visit, STARTED)
+    if started is not None and not cancel_turn:
+        label = Status(started.status).label.lower()
         raise IllegalRunMove(
             f"Its task is {label}, so the run cannot be moved yet. Cancel its turn and move it, or wait.",
-            task=task.public_id,
+            task=started.public_id,
         )
+    task = runs.task_of(visit)
+    if task is None or task.is_ended:
+        return  # of several works whatever is left is ended behind the move
     reason = f"{chain.name} moved the run to {target.name}."
     tasks.cancel(runs.flows_for(chain), task, reason, via="flow", cause=MOVED_AWAY)
     say(run, reason, task)

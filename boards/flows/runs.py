@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import Any, Final
 
 from django.db.models import F
-from django.db.models.functions import Now
 
 from boards.actors import Chain, Hop
 from boards.errors import NotFound
@@ -16,7 +15,7 @@ from boards.event_log import Entry, record_all
 from boards.flows import definition
 from boards.flows.definition import FlowDefinition
 from boards.locks import Rank, taking
-from boards.models import FlowRun, Task, Visit
+from boards.models import Branch, FlowRun, Task, Visit
 from boards.states import Phase, RunStatus
 
 FLOWS: Final = Hop("service", "flows", "flows")
@@ -27,7 +26,7 @@ def lock(run_id: int) -> tuple[FlowRun, FlowDefinition]:
     taking(Rank.FLOW_RUN)
     found = (
         FlowRun.objects.select_for_update(of=("self",), no_key=True)
-        .select_related("flow__board", "version__flow", "current_visit")
+        .select_related("flow__board", "flow__space", "version__flow", "current_visit")
         .filter(pk=run_id)
         .first()
     )
@@ -67,7 +66,15 @@ def write_visit(visit: Visit, **fields: Any) -> None:
     _bring_up_to_date(visit, fields)
 
 
-def _bring_up_to_date(row: FlowRun | Visit, fields: dict[str, Any]) -> None:
+def write_branch(branch: Branch, **fields: Any) -> None:
+    """Set named fields of one of several works of a visit, where it stands as it was read under the run's lock."""
+    landed = Branch.objects.filter(pk=branch.pk, outcome=branch.outcome).update(**fields)
+    if landed != 1:
+        raise AssertionError(f"Branch {branch.pk} was written outside its run's lock.")
+    _bring_up_to_date(branch, fields)
+
+
+def _bring_up_to_date(row: FlowRun | Visit | Branch, fields: dict[str, Any]) -> None:
     for name, value in fields.items():
         if not hasattr(value, "resolve_expression"):
             setattr(row, name, value)
@@ -95,13 +102,6 @@ def reopen(run: FlowRun, chain: Chain) -> None:
         was = run.status
         write(run, status=RunStatus.ACTIVE, completed_at=None, error="")
         note(run, chain, "run.reopened", was=was)
-
-
-def fail_step(run: FlowRun, visit: Visit, sentence: str, chain: Chain, cause: str = "") -> None:
-    """The step fails, and with it the run, which keeps its place: it can be run again from there."""
-    write_visit(visit, phase=Phase.FAILURE, error=sentence)
-    write(run, status=RunStatus.FAILED, completed_at=Now(), error=sentence, signal=None)
-    note(run, chain, "step.failed", "run.failed", visit=visit, cause=cause, text=sentence[:2000])
 
 
 def wait(run: FlowRun, visit: Visit, phase: Phase, chain: Chain, why: str) -> None:

@@ -5,16 +5,16 @@ Works inside the transaction of `advance`, under the run's lock.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from boards.actors import Chain
 from boards.flows import data, templating
 from boards.flows.definition import FlowDefinition, StepDefinition
 from boards.flows.entering import Arrival, go
-from boards.models import FlowRun, Hold, StepChange, Visit
-from boards.states import HoldState, Status
+from boards.models import FlowRun, Hold, StepChange, Task, Visit
+from boards.states import LIVE, HoldState, Status
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +39,30 @@ def open_question(at: Situation) -> bool:
     )
 
 
+STARTED: Final = (Status.IN_PROGRESS, Status.NEEDS_CHECK)
+
+
+def working(visit: Visit, statuses: Collection[str] = LIVE) -> Task | None:
+    """A task of the visit that has not ended: its turn's, or that of one of its branches; only of these statuses."""
+    keys = list(visit.branches.filter(outcome="", task__isnull=False).values_list("task", flat=True))
+    if visit.task_id is not None:
+        keys.append(visit.task_id)
+    if not keys:
+        return None
+    return Task.objects.filter(pk__in=keys, status__in=sorted(statuses)).order_by("pk").first()
+
+
 def signal_of(run: FlowRun, visit: Visit) -> dict[str, Any] | None:
-    """The agent's word that its step is complete, where it was given in this visit."""
-    return run.signal if run.signal and run.signal.get("visit") == visit.pk else None
+    """The agent's word that its step is complete, where it was given in this visit and no person has written since."""
+    if not run.signal or run.signal.get("visit") != visit.pk:
+        return None
+    return run.signal if run.signal.get("messages", 0) == messages_of(visit) else None
+
+
+def messages_of(visit: Visit) -> int:
+    """How many messages people have sent to the visit's turn."""
+    steers = Task.objects.filter(pk=visit.task_id or 0).values_list("steers", flat=True).first()
+    return len(steers or ())
 
 
 def matcher(at: Situation) -> Callable[[str], bool]:

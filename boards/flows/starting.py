@@ -14,10 +14,10 @@ from jsonschema.validators import Draft202012Validator
 from boards import policy
 from boards.actors import Chain
 from boards.errors import InvalidInput, KeyReused, NotFound
-from boards.flows import definition, runs
+from boards.flows import afterwards, definition, runs
 from boards.flows.entering import Arrival, go
 from boards.locks import Rank, engine_transaction, taking
-from boards.models import Flow, FlowRun, FlowVersion, IdempotencyKey, Session, StepChange
+from boards.models import Flow, FlowRun, FlowVersion, IdempotencyKey, Session, StepChange, Visit
 from boards.tasks import cleaning
 
 MAX_NAME: Final = 200
@@ -110,7 +110,22 @@ def _idempotency_row(chain: Chain, flow: Flow, key: str, body: Any) -> Idempoten
     return row
 
 
-def _insert(chain: Chain, flow: Flow, version: FlowVersion, inputs: dict[str, Any], name: str) -> FlowRun:
+def start_called(
+    chain: Chain, flow: Flow, version: FlowVersion, inputs: dict[str, Any], name: str, called_by: Visit
+) -> FlowRun:
+    """Start a run that a step of another one calls, inside the transaction that enters that step."""
+    run = _insert(chain, flow, version, inputs, name, called_by)
+    return _enter_first(chain, run)
+
+
+def _insert(
+    chain: Chain,
+    flow: Flow,
+    version: FlowVersion,
+    inputs: dict[str, Any],
+    name: str,
+    called_by: Visit | None = None,
+) -> FlowRun:
     taking(Rank.FLOW_RUN)
     # The flow's row counts its runs; it is locked by nobody else, and before the run exists.
     Flow.objects.filter(pk=flow.pk).update(last_run_number=F("last_run_number") + 1)
@@ -128,12 +143,14 @@ def _insert(chain: Chain, flow: Flow, version: FlowVersion, inputs: dict[str, An
         session=session,
         started_by_id=chain.user_id,
         started_by_name=chain.name,
+        called_by=called_by,
     )
 
 
 def _enter_first(chain: Chain, fresh: FlowRun) -> FlowRun:
     run, flow = runs.lock(fresh.pk)
-    runs.note(run, chain, "run.started", number=run.number)
-    go(run, flow, Arrival(flow.start_step, chain, chain.name, StepChange.Trigger.START))
+    with afterwards.collecting():
+        runs.note(run, chain, "run.started", number=run.number)
+        go(run, flow, Arrival(flow.start_step, chain, chain.name, StepChange.Trigger.START))
     run.refresh_from_db()
     return run

@@ -1,35 +1,35 @@
 """What a turn's end does to its run: its task ended, its hold was closed, or a person's message begins the next.
 
-Handlers of `advance`, inside its transaction. Each answers the word that is stored with the operation.
+Handlers of `advance`, inside its transaction. Each answers the word that is stored with the operation. Works of which a
+step has several are told apart in `boards.flows.branches`.
 """
 
 from __future__ import annotations
 
-from typing import Any, Final
-
-from boards.flows import decisions, runs
+from boards.flows import approving, branches, decisions, failing, runs
 from boards.flows.decisions import How, Turn, Verdict, Why
-from boards.flows.entering import Arrival, changed_data, go
-from boards.flows.situation import Situation, matcher, move_to, open_question, signal_of
+from boards.flows.ending import answer_of, end_turn, stay
+from boards.flows.entering import Arrival, go
+from boards.flows.outcomes import ENDED_RUN, OVERTAKEN, is_over
+from boards.flows.situation import Situation, open_question, signal_of
 from boards.flows.templating import TemplatingError
-from boards.models import Event, FlowRun, Hold, StepChange, Task, Visit
-from boards.states import HoldState, Phase, RunStatus, Status
-
-OVERTAKEN: Final = "overtaken"
-ENDED_RUN: Final = "ended_run"
-_PAUSES: Final = {Why.CANCEL_PAUSES, Why.OTHER_STOP}
+from boards.models import Event, Hold, StepChange, Task
+from boards.states import HoldState, RunStatus, Status
 
 
 def task_ended(at: Situation) -> str:
     """The step's task ended: its output completes the turn, its error fails the step, any other end pauses the run."""
+    if branch := branches.of_task(at):
+        return branches.task_ended(at, branch)
     task = runs.task_of(at.visit)
     ending = at.facts.get("ending", "")
     if task is None or task.pk != at.facts.get("task_key") or task.status != ending:
         return OVERTAKEN  # another task is the turn's by now, or this one was retried and ended anew
-    if _is_over(at.run, completed=ending == Status.COMPLETED):
+    if is_over(at.run, completed=ending == Status.COMPLETED):
         return ENDED_RUN
     if ending == Status.ERRORED:
-        runs.fail_step(at.run, at.visit, task.error or "The task failed without saying why.", at.chain, at.cause)
+        words = task.error or "The task failed without saying why."
+        failing.fail(at.run, at.flow, at.visit, words, at.chain, at.cause)
         return "failed"
     how = decisions.ended_how(ending, at.cause)
     if how is How.NATURAL:
@@ -38,47 +38,51 @@ def task_ended(at: Situation) -> str:
     signal = signal_of(at.run, at.visit)
     turn = Turn(how, open_question(at), signal=signal is not None)
     actor = task.assignee or at.run.flow.name if how is How.NATURAL else _canceller(task)
-    return _end_turn(at, turn, actor, StepChange.Trigger.ON_TURN_COMPLETE)
-
-
-def _is_over(run: FlowRun, *, completed: bool) -> bool:
-    """A failed run keeps its place: its own task, retried from its page and completed, makes it go on."""
-    return run.status != RunStatus.ACTIVE and not (run.status == RunStatus.FAILED and completed)
+    return end_turn(at, turn, actor, StepChange.Trigger.ON_TURN_COMPLETE)
 
 
 def timed_out(at: Situation) -> str:
     """The step's due time passed and its task was withdrawn: the step fails with `timeout` (spec: 05 section 4.3)."""
+    if branch := branches.of_task(at):
+        return branches.withdrawn(at, branch)
     task = runs.task_of(at.visit)
     if task is None or task.pk != at.facts.get("task_key") or not task.withdrawn:
         return OVERTAKEN
     if at.run.status != RunStatus.ACTIVE:
         return ENDED_RUN
-    runs.fail_step(at.run, at.visit, "The due time passed.", at.chain, "timeout")
+    failing.fail(at.run, at.flow, at.visit, "The due time passed.", at.chain, "timeout")
     return "failed"
 
 
 def hold_closed(at: Situation) -> str:
-    """The step's hold was closed: the answer is the step's output; past its due time it reads as a no."""
+    """A hold of the step was closed: the answer is the step's output; past its due time it reads as a no."""
     hold = Hold.objects.filter(pk=int(at.facts["hold"]), visit=at.visit).first()
     if hold is None or hold.state == HoldState.OPEN:
         return OVERTAKEN
     if at.run.status != RunStatus.ACTIVE:
         return ENDED_RUN
+    if approving.is_of_move(hold):
+        return approving.answered(at, hold)
+    if hold.branch_id is not None:
+        return branches.hold_closed(at, hold)
     if hold.state == HoldState.DISCARDED:
-        return _stay(at, Verdict(Why.OTHER_STOP))
-    answer = hold.answer or {}
-    yes = hold.state == HoldState.ANSWERED and answer.get("choice") == "approve"
-    output = {
-        "approved": yes,
-        "choice": answer.get("choice", ""),
-        "note": answer.get("text", ""),
-        "by": hold.answered_by_name,
-    }
-    if yes and hold.draft is not None:
-        output["draft"] = hold.draft  # what was approved, for the steps that act on it
+        return stay(at, Verdict(Why.OTHER_STOP))
+    if hold.kind == "input":
+        return _filled_in(at, hold)
+    output = answer_of(hold)
     runs.write_visit(at.visit, output=output)
-    turn = Turn(How.ANSWERED, open_question(at), refused=not yes)
-    return _end_turn(at, turn, hold.answered_by_name, StepChange.Trigger.APPROVAL)
+    turn = Turn(How.ANSWERED, open_question(at), refused=not output["approved"])
+    return end_turn(at, turn, hold.answered_by_name, StepChange.Trigger.APPROVAL)
+
+
+def _filled_in(at: Situation, hold: Hold) -> str:
+    """The values of the form are the step's output; past its due time the step fails (spec: 05 section 2.1)."""
+    if hold.state == HoldState.EXPIRED:
+        failing.fail(at.run, at.flow, at.visit, branches.NOT_FILLED_IN, at.chain, "timeout")
+        return "failed"
+    runs.write_visit(at.visit, output=(hold.answer or {}).get("values"))
+    turn = Turn(How.ANSWERED, open_question(at))
+    return end_turn(at, turn, hold.answered_by_name, StepChange.Trigger.ON_TURN_COMPLETE)
 
 
 def turn_start(at: Situation) -> str:
@@ -94,44 +98,9 @@ def turn_start(at: Situation) -> str:
     try:
         go(at.run, at.flow, Arrival(target, at.chain, at.chain.name, change, runs_entry=False, cause=at.cause))
     except TemplatingError as error:
-        runs.fail_step(at.run, at.visit, str(error), at.chain, at.cause)
+        failing.fail(at.run, at.flow, at.visit, str(error), at.chain, at.cause)
         return "failed"
     return f"moved to {target.key}"
-
-
-def _end_turn(at: Situation, turn: Turn, actor: str, change: StepChange.Trigger) -> str:
-    """Ask for the verdict on the turn and write it."""
-    try:
-        verdict = decisions.turn_complete(at.flow, at.step, turn, matcher(at))
-        new_data = changed_data(at.run, at.flow, verdict.side_effects, at.visit.output)
-        signal = signal_of(at.run, at.visit) if verdict.uses_signal else None
-        fields: dict[str, Any] = {"signal": None} if verdict.clears_signal else {}
-        runs.write(at.run, data=new_data, **fields)
-        if verdict.target is not None:
-            return move_to(at, verdict.target, actor, change, signal)
-    except TemplatingError as error:
-        runs.fail_step(at.run, at.visit, str(error), at.chain, at.cause)
-        return "failed"
-    if verdict.why is Why.REFUSED:
-        runs.fail_step(at.run, at.visit, _refused_words(at.visit), at.chain, at.cause)
-        return verdict.why.value
-    return _stay(at, verdict)
-
-
-def _stay(at: Situation, verdict: Verdict) -> str:
-    """Nothing leads on: the run waits in its step, or is paused there where its turn was stopped."""
-    stopped = at.facts.get("ending") == Status.CANCELLED
-    phase = Phase.PAUSED if verdict.why in _PAUSES or stopped else Phase.WAITING
-    runs.wait(at.run, at.visit, phase, at.chain, verdict.why.value)
-    return verdict.why.value
-
-
-def _refused_words(visit: Visit) -> str:
-    told = visit.output or {}
-    if told.get("choice") != "reject" or told.get("by") == "the due time":
-        return "Nobody answered before the due time, which reads as a no."
-    words = f": {told['note']}" if told.get("note") else "."
-    return f"{told.get('by') or 'Somebody'} rejected it{words}"
 
 
 def _canceller(task: Task) -> str:

@@ -5,7 +5,7 @@ from boards.models.boards import Board, BoardCounter, RosterEntry
 from boards.models.debts import Debt
 from boards.models.events import Event, LogEpoch
 from boards.models.flows import Flow, FlowStep, FlowVersion
-from boards.models.holds import Hold
+from boards.models.holds import Hold, Vote
 from boards.models.processes import Process
 from boards.models.runs import Branch, FlowOperation, FlowRun, StepChange, Visit
 from boards.models.sessions import Session, TranscriptItem
@@ -41,4 +41,5 @@ __all__ = [
     "TranscriptItem",
     "User",
     "Visit",
+    "Vote",
 ]

@@ -49,6 +49,8 @@ class Hold(models.Model):
     default = models.CharField(max_length=100, blank=True, default="")
     assignee = models.ForeignKey("boards.User", models.SET_NULL, null=True, blank=True, related_name="assigned_holds")
     assignee_role = models.CharField(max_length=10, blank=True, default="")
+    # {"role", "threshold"}: several persons decide (spec: 05 section 2.11); null: the first answer does.
+    quorum = models.JSONField(null=True, blank=True)
     state = models.CharField(max_length=10, choices=HoldState, default=HoldState.OPEN)
     answer = models.JSONField(null=True, blank=True)
     answer_key = models.CharField(max_length=200, blank=True, default="")
@@ -93,3 +95,20 @@ class Hold(models.Model):
 
     def __str__(self) -> str:
         return str(self.title or self.prompt)[:80]
+
+
+class Vote(models.Model):
+    """What one person said to a hold that several decide; the latest of each person counts."""
+
+    hold = models.ForeignKey(Hold, models.CASCADE, related_name="votes")
+    user = models.ForeignKey("boards.User", models.CASCADE, related_name="+")
+    name = text()
+    choice = models.CharField(max_length=20)
+    note = text()
+    at = stamp()
+
+    class Meta:
+        ordering = ["id"]
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.choice}"

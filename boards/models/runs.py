@@ -25,6 +25,8 @@ class FlowRun(models.Model):
     current_visit = models.ForeignKey("boards.Visit", models.SET_NULL, null=True, blank=True, related_name="+")
     called_by = models.ForeignKey("boards.Visit", models.SET_NULL, null=True, blank=True, related_name="child_runs")
     signal = models.JSONField(null=True, blank=True)
+    # Set by the action `reset_context`: what earlier visits handed in is not told to the tasks of later steps.
+    context_from = models.PositiveIntegerField(default=0)
     queued_step = models.CharField(max_length=80, blank=True, default="")
     queued_at = models.DateTimeField(null=True, blank=True)
     position = models.IntegerField(default=0)
@@ -90,7 +92,8 @@ class Visit(models.Model):
 class Branch(models.Model):
     """One of several works of a visit: a branch of a `parallel`, a step of `on_failure`, a task of a `stage`.
 
-    `outcome` says how it ended ("completed", "failed", "cancelled", "withdrawn"), '' while it has not.
+    `outcome` says how it ended ("completed", "failed", "cancelled", "withdrawn"), '' while it has not. `round` counts
+    how often the same works were started anew in one visit: iterations of a `loop`, failures of a step run again.
     """
 
     class Role(models.TextChoices):
@@ -101,6 +104,7 @@ class Branch(models.Model):
     visit = models.ForeignKey(Visit, models.CASCADE, related_name="branches")
     role = models.CharField(max_length=8, choices=Role)
     key = models.CharField(max_length=80)
+    round = models.PositiveIntegerField(default=1)
     position = models.PositiveIntegerField()
     phase = models.CharField(max_length=8, choices=Phase, default=Phase.ENTERED)
     task = models.ForeignKey(Task, models.SET_NULL, null=True, blank=True, related_name="+")
@@ -113,10 +117,10 @@ class Branch(models.Model):
     error = text()
 
     class Meta:
-        ordering = ["position", "id"]
+        ordering = ["round", "position", "id"]
         constraints = [
             # Relied on by the flow engine: a work of a visit is started once.
-            models.UniqueConstraint(fields=["visit", "role", "key"], name="branch_once_per_visit"),
+            models.UniqueConstraint(fields=["visit", "role", "round", "key"], name="branch_once_per_visit"),
             models.CheckConstraint(
                 condition=models.Q(outcome="", ended_at__isnull=True)
                 | (~models.Q(outcome="") & models.Q(ended_at__isnull=False)),

@@ -6,6 +6,7 @@ the database's clock, so it does not matter who comes first. Silence is never a 
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from django.db.models import F, Q, QuerySet
@@ -17,7 +18,7 @@ from boards.debts import owing
 from boards.event_log import Entry, record
 from boards.locks import Rank, engine_transaction, taking
 from boards.models import FlowRun, Hold, Task, TranscriptItem
-from boards.people import decisions
+from boards.people import decisions, votes
 from boards.states import HoldKind, HoldState, RunStatus, Status
 from boards.stored_text import clean_text
 from boards.tasks import aftermath, cleaning, partitions, rows
@@ -65,6 +66,11 @@ def _answer(
     _refuse_ended(hold, subject)
     if hold.kind in decisions.BOUND and shown_hash != hold.draft_hash:
         raise errors.DraftChanged
+    if hold.quorum is not None and _in_time(hold).exists():
+        decided = votes.cast(chain, hold, answer)
+        if decided is None:
+            return hold, False
+        answer = decided
     landed = _in_time(hold).update(
         state=HoldState.ANSWERED,
         answer=answer,
@@ -177,11 +183,13 @@ def _expire(hold: Hold, subject: Task | FlowRun) -> Hold:
 
 
 @engine_transaction
-def discard_visit_holds(chain: Chain, visit_id: int, reason: str) -> int:
-    """Close what a visit still asks, with the reason; the caller holds the run's lock."""
+def discard_visit_holds(chain: Chain, visit_id: int, reason: str, *, branches: Collection[int] | None = None) -> int:
+    """Close what a visit still asks, or only these branches of it, with the reason; the caller holds the run's lock."""
     taking(Rank.HOLD)
     reason = clean_text(reason)
     open_holds = Hold.objects.filter(visit=visit_id, state=HoldState.OPEN)
+    if branches is not None:
+        open_holds = open_holds.filter(branch__in=branches)
     closed = list(open_holds.select_for_update().order_by("pk"))
     open_holds.update(
         state=HoldState.DISCARDED,

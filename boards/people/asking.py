@@ -15,8 +15,8 @@ from boards import errors, live_notices
 from boards.actors import Chain
 from boards.event_log import Entry, record
 from boards.locks import Rank, engine_transaction, taking
-from boards.models import Hold, Task, TranscriptItem, Visit
-from boards.people import decisions
+from boards.models import Branch, Hold, Task, TranscriptItem, Visit
+from boards.people import decisions, votes
 from boards.states import HoldKind, HoldState
 from boards.tasks import aftermath, cleaning, notices, recording, rows
 from boards.tasks.decisions import lost, owns_row
@@ -94,18 +94,28 @@ def open_step_hold(
     title: str = "",
     context: str = "",
     draft: Any = None,
+    schema: dict[str, Any] | None = None,
     due_at: datetime | None = None,
     due_in_ms: int | None = None,
     assignee_id: int | None = None,
     assignee_role: str = "",
+    branch: Branch | None = None,
+    dedup_key: str = "",
+    quorum: dict[str, str] | None = None,
 ) -> Hold:
-    """Ask on behalf of a flow step. The caller holds the run's lock; the visit is its current one."""
+    """Ask on behalf of a flow step, or of a branch of one. The caller holds the run's lock; the visit is its current
+    one. `quorum`: {"role", "threshold"}, where several persons decide; InvalidInput where they never could.
+    """
     taking(Rank.HOLD)
-    fields = _checked(kind, prompt, title, context, (), None, draft, "")
+    fields = _checked(kind, prompt, title, context, (), schema, draft, "")
+    if quorum is not None:
+        votes.check(visit.run.flow.space_id, quorum)
     hold, made = Hold.objects.get_or_create(
         visit=visit,
-        dedup_key="step",
+        dedup_key=dedup_key or ("step" if branch is None else f"branch:{branch.pk}"),
         defaults={
+            "branch": branch,
+            "quorum": quorum,
             "board_id": visit.run.flow.board_id,
             "source": Hold.Source.STEP,
             "asker": visit.run.flow.name,

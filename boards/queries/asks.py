@@ -17,6 +17,7 @@ from django.utils.translation import gettext as _
 
 from boards import policy
 from boards.models import FlowRun, FlowStep, Hold, Member, Session, Task, Visit
+from boards.queries.ask_votes import vote_words
 from boards.queries.drafts import DraftView, draft_view
 from boards.queries.schema_fields import Field, fields_of
 from boards.queries.silence import IfNobody, if_nobody, option_label
@@ -57,6 +58,7 @@ class AskView:
     step_name: str = ""
     closed: str = ""
     note: str = ""
+    votes: str = ""  # of a question that several persons decide
     form_key: str = field(default_factory=lambda: uuid.uuid4().hex)
 
     @property
@@ -249,6 +251,7 @@ def _view(hold: Hold, member: Member, steps: dict[tuple[int, str], str]) -> AskV
         step_name=steps.get((run.version_id, visit.step_key), visit.step_key) if run and visit else "",
         closed="" if hold.state == HoldState.OPEN else answer_words(hold),
         note=str(answer.get("text", "")),
+        votes=vote_words(hold),
     )
 
 

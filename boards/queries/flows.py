@@ -191,4 +191,5 @@ def _state(run: FlowRun, asks: bool) -> str:
         return "you"
     if task is not None and not task.is_ended:
         return "working" if task.status == Status.IN_PROGRESS else "queued"
-    return "paused" if visit is not None and visit.phase == Phase.PAUSED else "waiting"
+    phases = {Phase.PAUSED: "paused", Phase.WORKING: "working", Phase.FAILURE: "working"}
+    return phases.get(Phase(visit.phase), "waiting") if visit is not None else "waiting"

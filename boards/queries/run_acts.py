@@ -5,7 +5,7 @@ What stands here shows or hides a button; the flow engine decides again under th
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -13,8 +13,9 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from boards import policy
+from boards.flows.definition import ASKING_KINDS
 from boards.models import FlowRun, Member, Task, Visit
-from boards.states import Phase, RunStatus, Status
+from boards.states import RunStatus, Status
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,10 +31,23 @@ class Standing:
     asks: bool = False
     filed: int = 0
     stopping: bool = False
+    inner: Sequence[Task] = ()  # open tasks of works inside the step
+    calls: str = ""  # the name of the run that it waits for
 
     @property
     def works(self) -> bool:
-        return self.task is not None and not self.task.is_ended
+        return bool(self.inner or self.calls) or (self.task is not None and not self.task.is_ended)
+
+    @property
+    def has_turn(self) -> bool:
+        """Whether a task of the step can be cancelled."""
+        return bool(self.inner) or (self.task is not None and not self.task.is_ended)
+
+    @property
+    def may_retry(self) -> bool:
+        """Whether the same task is tried again, rather than a new one filed."""
+        task = self.task
+        return task is not None and task.status in {Status.ERRORED, Status.CANCELLED} and not task.withdrawn
 
     @property
     def is_active(self) -> bool:
@@ -64,7 +78,7 @@ def acts_on(at: Standing, member: Member) -> list[RunAct]:
 @dataclass(frozen=True, slots=True)
 class _Rule:
     verb: str
-    label: Callable[[], str]
+    label: Callable[[Standing], str]
     icon: str
     action: str
     why_not: Callable[[Standing], str]
@@ -76,7 +90,7 @@ def _act(rule: _Rule, at: Standing, member: Member) -> RunAct:
     reason = rule.why_not(at)
     if member.role not in policy.ROLE_ACTIONS[rule.action]:
         reason = _("You may read here, not act. Ask an operator of the space for the member role.")
-    return RunAct(rule.verb, rule.label(), rule.icon, reason, "" if reason else rule.confirm(at), rule.danger)
+    return RunAct(rule.verb, rule.label(at), rule.icon, reason, "" if reason else rule.confirm(at), rule.danger)
 
 
 def _not_complete(at: Standing) -> str:
@@ -86,8 +100,10 @@ def _not_complete(at: Standing) -> str:
         return _("Its turn is still being stopped.")
     if at.works:
         return _("Its turn is still open. Cancel the turn first, or wait.")
-    if at.kind == "approval":
-        return _("Only an answer completes an approval.")
+    if at.kind in ASKING_KINDS:
+        return (
+            _("Only an answer completes an approval.") if at.kind == "approval" else _("Only an answer completes it.")
+        )
     return _("A question of this step is still open. Answer it first.") if at.asks else ""
 
 
@@ -98,7 +114,7 @@ def _not_again(at: Standing) -> str:
         return _("Its turn is still being stopped.")
     if at.works:
         return _("Its turn is still open. Cancel the turn first, or wait.")
-    if at.kind == "approval" and at.visit and at.visit.phase == Phase.WAITING:
+    if at.kind in ASKING_KINDS and at.asks:
         return _("This step waits for an answer; there is nothing to run again.")
     return "" if at.visit else _("The run stands in no step yet.")
 
@@ -106,7 +122,7 @@ def _not_again(at: Standing) -> str:
 def _not_turn(at: Standing) -> str:
     if not at.is_active:
         return _("The run is over.")
-    return "" if at.works else _("Nothing works in this step now, so there is no turn to cancel.")
+    return "" if at.has_turn else _("Nothing works in this step now, so there is no turn to cancel.")
 
 
 def _not_cancel(at: Standing) -> str:
@@ -116,8 +132,8 @@ def _not_cancel(at: Standing) -> str:
 def _not_move(at: Standing) -> str:
     if at.run.status == RunStatus.CANCELLED:
         return _("The run was cancelled. Start it again instead.")
-    if at.task is not None and at.task.status in {Status.IN_PROGRESS, Status.NEEDS_CHECK}:
-        return _("Its turn is still open. Cancel the turn first, or wait.")
+    if at.stopping:
+        return _("Its turn is still being stopped.")
     return "" if at.visit else _("The run stands in no step yet.")
 
 
@@ -140,7 +156,42 @@ def _turn_confirm(at: Standing) -> str:
     return sentence
 
 
+def _not_skip(at: Standing) -> str:
+    """Like a completion, but a failed run may go on that way too."""
+    if at.run.status not in {RunStatus.ACTIVE, RunStatus.FAILED}:
+        return _("The run is over.")
+    if at.stopping:
+        return _("Its turn is still being stopped.")
+    if at.works:
+        return _("Its turn is still open. Cancel the turn first, or wait.")
+    if at.kind in ASKING_KINDS:
+        return _("Only an answer completes this step. Answer it, or move the run.")
+    if at.asks:
+        return _("A question of this step is still open. Answer it first.")
+    return "" if at.visit else _("The run stands in no step yet.")
+
+
+def _not_from(at: Standing) -> str:
+    if at.run.status == RunStatus.CANCELLED:
+        return _("The run was cancelled. Start it again instead.")
+    if at.stopping:
+        return _("Its turn is still being stopped.")
+    if at.works:
+        return _("Its turn is still open. Cancel the turn first, or wait.")
+    return "" if at.visit else _("The run stands in no step yet.")
+
+
+def stands_in_the_way(at: Standing) -> bool:
+    """Whether work has begun that a move would have to stop first."""
+    started = {Status.IN_PROGRESS, Status.NEEDS_CHECK}
+    return bool(at.calls) or any(task.status in started for task in [*at.inner, *([at.task] if at.task else [])])
+
+
 def _move_confirm(at: Standing) -> str:
+    if stands_in_the_way(at):
+        return _("%(step)s is being worked. Moving cancels its turn; what it hands in later is kept aside.") % {
+            "step": at.step_name
+        }
     if not at.asks:
         return ""
     return _("%(step)s is still open; moving closes the question unanswered.") % {"step": at.step_name}
@@ -153,10 +204,19 @@ def _run_confirm(at: Standing) -> str:
 
 
 _RULES: Final = (
-    _Rule("mark_complete", lambda: _("Mark complete and advance"), "ok", "flows.move", _not_complete),
-    _Rule("run_again", lambda: _("Run step again"), "again", "flows.move", _not_again),
-    _Rule("move", lambda: _("Move…"), "fwd", "flows.move", _not_move, _move_confirm),
-    _Rule("cancel_turn", lambda: _("Cancel turn…"), "pause", "flows.cancel", _not_turn, _turn_confirm, danger=True),
-    _Rule("cancel_run", lambda: _("Cancel run…"), "x", "flows.cancel", _not_cancel, _run_confirm, danger=True),
-    _Rule("start_again", lambda: _("Start again…"), "play", "flows.start", _not_start),
+    _Rule("mark_complete", lambda at: _("Mark complete and advance"), "ok", "flows.move", _not_complete),
+    _Rule(
+        "run_again",
+        lambda at: _("Retry step") if at.may_retry else _("Run step again"),
+        "again",
+        "flows.move",
+        _not_again,
+    ),
+    _Rule("complete_by_hand", lambda at: _("Complete by hand…"), "form", "flows.move", _not_skip),
+    _Rule("skip", lambda at: _("Skip with reason…"), "skip", "flows.move", _not_skip),
+    _Rule("run_from", lambda at: _("Run again from…"), "undo", "flows.move", _not_from),
+    _Rule("move", lambda at: _("Move…"), "fwd", "flows.move", _not_move, _move_confirm),
+    _Rule("cancel_turn", lambda at: _("Cancel turn…"), "pause", "flows.cancel", _not_turn, _turn_confirm, danger=True),
+    _Rule("cancel_run", lambda at: _("Cancel run…"), "x", "flows.cancel", _not_cancel, _run_confirm, danger=True),
+    _Rule("start_again", lambda at: _("Start again…"), "play", "flows.start", _not_start),
 )

@@ -10,7 +10,9 @@ from typing import Final
 
 from django.utils.translation import gettext as _
 
+from boards.flows.definition import step_from_row
 from boards.models import FlowRun, FlowStep, Hold, Task, Visit
+from boards.queries.run_inner import InnerView, Inside, together
 from boards.states import Phase, RunStatus, Status
 
 PERSON_KINDS: Final = frozenset({"approval", "input"})
@@ -59,6 +61,7 @@ class StepView:
     times: int = 0
     is_current: bool = False
     is_last: bool = False
+    inner: tuple[InnerView, ...] = ()
 
     @property
     def is_person(self) -> bool:
@@ -87,8 +90,9 @@ def step_views(
     stopping: bool = False,
     default_assignee: str = "",
     passed: Mapping[str, str] = MappingProxyType({}),
+    inside: Inside | None = None,
 ) -> list[StepView]:
-    """The nodes in order of position; `tasks` by key; `open_holds` of the run and its tasks.
+    """The nodes in order of position; `tasks` by key; `open_holds` of the run and its tasks; `inside`: see there.
 
     `passed`: step key -> words, of the steps that the run was moved out of before they were done.
     """
@@ -98,7 +102,8 @@ def step_views(
         last = stays[-1] if stays else None
         is_current = last is not None and run.current_visit_id == last.pk
         task = tasks.get(last.task_id or 0) if last else None
-        state, words = _state(run, last, task, open_holds, is_current, stopping)
+        inner = inside.of(step_from_row(step), last, ICONS) if inside is not None else ()
+        state, words = _state(run, last, task, open_holds, is_current, stopping, inner)
         if state == "done" and step.key in passed:
             state, words = "passed", passed[step.key]
         made.append(
@@ -114,6 +119,7 @@ def step_views(
                 times=len(stays),
                 is_current=is_current and run.status in {RunStatus.ACTIVE, RunStatus.FAILED},
                 is_last=step is steps[-1],
+                inner=inner,
             )
         )
     return made
@@ -139,7 +145,13 @@ def run_state(run: FlowRun, steps: Sequence[StepView]) -> tuple[str, str]:
 
 
 def _state(
-    run: FlowRun, visit: Visit | None, task: Task | None, holds: Sequence[Hold], is_current: bool, stopping: bool
+    run: FlowRun,
+    visit: Visit | None,
+    task: Task | None,
+    holds: Sequence[Hold],
+    is_current: bool,
+    stopping: bool,
+    inner: Sequence[InnerView],
 ) -> tuple[str, str]:
     if visit is None:
         return "", ""
@@ -147,17 +159,31 @@ def _state(
         if run.status == RunStatus.CANCELLED and is_current:
             return "skipped", _("cancelled here")
         return "done", ""
-    if run.status == RunStatus.FAILED or visit.phase == Phase.FAILURE:
+    if run.status == RunStatus.FAILED:
         return "stuck", _("Failed")
+    if visit.phase == Phase.FAILURE:
+        return _handling(inner)
     if stopping:
         return "paused", _("stopping…")
+    if inner and visit.phase == Phase.WORKING:
+        return together(inner) if any(each.state for each in inner) else ("working", "")
     if any(h.visit_id == visit.pk or (task is not None and h.task_id == task.pk) for h in holds):
         return "you", _("Waits on a person")
     if task is not None and not task.is_ended:
         return _working(task)
     if visit.phase == Phase.PAUSED:
         return "paused", _("Paused")
+    if visit.due_at is not None and visit.output is None and task is None:
+        return "waiting", _("Waits for its time")
+    if visit.phase == Phase.WORKING:
+        return "working", ""
     return "waiting", _("Waits for a person to move it on")
+
+
+def _handling(inner: Sequence[InnerView]) -> tuple[str, str]:
+    """The step failed and its failure steps are at work."""
+    state, words = together(inner)
+    return state or "stuck", _("Failed; %(what)s") % {"what": words} if words else _("Failed")
 
 
 def _working(task: Task) -> tuple[str, str]:

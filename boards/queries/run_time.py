@@ -53,6 +53,7 @@ class TimeRow:
     bars: tuple[Bar, ...]
     total: float
     sums: dict[str, float]
+    inner: bool = False  # a work inside the step of the row above
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,13 +18,15 @@ from django.utils.translation import gettext as _
 
 from boards.models import Attempt, Debt, Flow, FlowRun, FlowStep, FlowVersion, Hold, Member, StepChange, Task, Visit
 from boards.queries.asks import AskView, asks_for
-from boards.queries.run_acts import RunAct, Standing, acts_on
+from boards.queries.run_acts import RunAct, Standing, acts_on, stands_in_the_way
+from boards.queries.run_inner import Inside
 from boards.queries.run_log import Log, run_log
+from boards.queries.run_more import inside, signal_words, spans_inside, told_events
 from boards.queries.run_steps import PERSON_KINDS, StepView, run_state, step_views
-from boards.queries.run_time import Axis, Span, TimeRow, bars, step_spans, sums, task_spans
+from boards.queries.run_time import Axis, Span, TimeRow, bars, sums
 from boards.queries.schema_fields import Field, fields_of
 from boards.queries.task_output import Shown, shown
-from boards.states import LIVE, HoldState, RunStatus, Status
+from boards.states import LIVE, HoldState, Phase, RunStatus, Status
 
 _HEAVY: Final = ("context", "write_log", "steers", "input", "goal", "metadata", "retry_ledger")
 _SAME_MOVE: Final = timedelta(seconds=2)  # a move and the question that it closes are written together
@@ -64,6 +66,7 @@ class Moment:
     rest: str
     at: datetime
     trigger: str = ""
+    said: str = ""  # the agent's word that its step was complete, where that moved the run
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +104,9 @@ class RunPage:
     filters: list[StepView]
     step_filter: str
     step_names: dict[int, str]
+    caller: FlowRun | None = None
+    move_cancels: bool = False  # a move would have to stop work that has begun
+    waits_because: str = ""  # why a step that has not failed waits for a person, in the engine's words
 
     @property
     def act(self) -> dict[str, RunAct]:
@@ -109,6 +115,11 @@ class RunPage:
     @property
     def files(self) -> list[Output]:
         return [output for output in self.outputs if output.file]
+
+    @property
+    def again_from(self) -> list[StepView]:
+        """The steps that the run has been in, from which it can be run again."""
+        return [step for step in self.steps if step.times]
 
     @property
     def moves(self) -> list[StepView]:
@@ -160,13 +171,24 @@ def run_page(run: FlowRun, member: Member, *, step: str = "") -> RunPage:
     agent = run.version.settings.get("agent", "")
     changes = list(StepChange.objects.filter(run=run).order_by("pk"))
     passed = _passed(steps, visits, by_key, holds, changes)
+    within = inside(run, by_key, open_holds, now)
     nodes = step_views(
-        run, steps, visits, by_key, open_holds, now, stopping=stopping, default_assignee=agent, passed=passed
+        run,
+        steps,
+        visits,
+        by_key,
+        open_holds,
+        now,
+        stopping=stopping,
+        default_assignee=agent,
+        passed=passed,
+        inside=within,
     )
     names = _step_names(tasks, visits, steps, step)
     axis = Axis(run.created_at, run.completed_at or now)
-    spans = _spans(visits, tasks, attempts, holds, axis.end)
+    spans = spans_inside(visits, tasks, attempts, holds, within, axis.end)
     state, words = run_state(run, nodes)
+    standing = _standing(run, nodes, task, open_holds, stopping, within)
     return RunPage(
         run=run,
         now=now,
@@ -175,14 +197,14 @@ def run_page(run: FlowRun, member: Member, *, step: str = "") -> RunPage:
         steps=nodes,
         asks=[ask for ask in asks if ask.is_open],
         answered=[ask for ask in asks if not ask.is_open],
-        rows=[_time_row(node, spans.get(node.key, []), axis) for node in nodes if node.times],
+        rows=[row for node in nodes if node.times for row in _time_rows(node, spans, axis)],
         sums=sums(span for each in spans.values() for span in each),
         axis=axis,
         history=_history(run, steps, changes, [ask for ask in asks if not ask.is_open]),
         outputs=_outputs(visits, by_key, steps),
         inputs=shown(run.inputs),
         data=shown(run.data),
-        acts=acts_on(_standing(run, nodes, task, open_holds, stopping), member),
+        acts=acts_on(standing, member),
         stopping=stopping,
         countdown=_countdown(run, nodes, task, open_holds, now),
         task=task,
@@ -190,7 +212,18 @@ def run_page(run: FlowRun, member: Member, *, step: str = "") -> RunPage:
         filters=[node for node in nodes if any(visit.step_key == node.key and visit.task_id for visit in visits)],
         step_filter=step,
         step_names=names,
+        caller=FlowRun.objects.filter(visits=run.called_by_id).select_related("flow").first()
+        if run.called_by_id
+        else None,
+        move_cancels=stands_in_the_way(standing),
+        waits_because=_waits_because(run),
     )
+
+
+def _waits_because(run: FlowRun) -> str:
+    visit = run.current_visit
+    waits = visit is not None and visit.phase == Phase.WAITING and run.status == RunStatus.ACTIVE
+    return visit.error if visit is not None and waits else ""
 
 
 def _now(run: FlowRun) -> datetime:
@@ -223,25 +256,16 @@ def _step_names(
     return {task: names.get(step, step) for task, step in keys.items() if not only or step == only}
 
 
-def _spans(
-    visits: Sequence[Visit],
-    tasks: Sequence[Task],
-    attempts: dict[int, list[Attempt]],
-    holds: Sequence[Hold],
-    now: datetime,
-) -> dict[str, list[Span]]:
-    """Step key -> where the time went in it, over all visits."""
-    found: dict[str, list[Span]] = defaultdict(list)
-    for visit in visits:
-        found[visit.step_key] += step_spans((hold for hold in holds if hold.visit_id == visit.pk), now)
-        for task in (task for task in tasks if task.visit_id == visit.pk):
-            asked = [hold for hold in holds if hold.task_id == task.key]
-            found[visit.step_key] += task_spans(task, attempts.get(task.key, []), asked, now)
-    return found
-
-
-def _time_row(node: StepView, spans: Sequence[Span], axis: Axis) -> TimeRow:
-    return TimeRow(node.key, node.name, bars(spans, axis), node.seconds or 0.0, sums(spans))
+def _time_rows(node: StepView, spans: Mapping[str, list[Span]], axis: Axis) -> list[TimeRow]:
+    """The step's own row, and one for each work inside it."""
+    own = spans.get(node.key, [])
+    made = [TimeRow(node.key, node.name, bars(own, axis), node.seconds or 0.0, sums(own))]
+    for each in node.inner:
+        within = spans.get(f"{node.key}/{each.key}", [])
+        if within:
+            key = f"{node.key}-{each.key}"
+            made.append(TimeRow(key, each.name, bars(within, axis), each.seconds or 0.0, sums(within), inner=True))
+    return made
 
 
 def _passed(
@@ -281,10 +305,12 @@ def _history(
             _("the question was closed unanswered") if c.pk in by_move else _actor(c),
             c.at,
             c.trigger,
+            signal_words(c),
         )
         for c in changes
         if c.from_step
     ]
+    told += [Moment(one.icon, one.what, one.rest, one.at, "told") for one in told_events(run, names)]
     told.append(Moment("play", run.started_by_name or "Orchestra", "", run.created_at, "started"))
     told += [
         Moment(
@@ -349,14 +375,24 @@ def _outputs(visits: Sequence[Visit], tasks: dict[int, Task], steps: Sequence[Fl
 
 
 def _standing(
-    run: FlowRun, nodes: Sequence[StepView], task: Task | None, open_holds: Sequence[Hold], stopping: bool
+    run: FlowRun,
+    nodes: Sequence[StepView],
+    task: Task | None,
+    open_holds: Sequence[Hold],
+    stopping: bool,
+    within: Inside,
 ) -> Standing:
     visit = run.current_visit
     node = next((node for node in nodes if visit and node.key == visit.step_key), None)
     filed = (
         Task.objects.filter(filed_by_task=task, status__in=sorted(LIVE)).count() if task and not task.is_ended else 0
     )
+    here = visit.pk if visit is not None and visit.left_at is None else 0
+    inner = [within.tasks.get(row.task_id or 0) for row in within.branches.get(here, ()) if not row.outcome]
+    calls = [child for child in within.children.get(here, ()) if child.status == RunStatus.ACTIVE]
     return Standing(
+        inner=[each for each in inner if each is not None and not each.is_ended],
+        calls=calls[0].name if calls else "",
         run=run,
         visit=visit,
         kind=node.kind if node else "",

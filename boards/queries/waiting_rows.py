@@ -15,7 +15,8 @@ from django.db.models import BooleanField, Case, Exists, F, OuterRef, Q, QuerySe
 from django.db.models.functions import Cast, Coalesce, Left, Now
 
 from boards import policy
-from boards.models import Board, Debt, FlowRun, Hold, Member, Role, RosterEntry, Session, Task
+from boards.flows.definition import MANY_KINDS
+from boards.models import Board, Branch, Debt, FlowRun, FlowStep, Hold, Member, Role, RosterEntry, Session, Task
 from boards.states import LIVE, HoldKind, HoldState, Phase, RunStatus, Status
 
 # A lease that has just run out is the drain's business; after this it is a person's.
@@ -191,8 +192,15 @@ def _own_partition(member: Member, field: str) -> Q:
 def _runs(member: Member) -> QuerySet[FlowRun]:
     asks = Hold.objects.filter(state=HoldState.OPEN)
     open_hold = asks.filter(Q(visit=OuterRef("current_visit")) | Q(task=OuterRef("current_visit__task")))
-    over = Q(current_visit__phase__in=[Phase.WAITING, Phase.PAUSED, Phase.FAILURE], current_visit__task__isnull=False)
-    stands = Q(status=RunStatus.ACTIVE) & over & ~Q(current_visit__task__status__in=sorted(LIVE)) & ~Exists(open_hold)
+    step = FlowStep.objects.filter(version=OuterRef("version"), key=OuterRef("current_visit__step_key"))
+    # A wait that is over has an output; the other kinds without a task of their own say "working" until they are.
+    by_itself = Exists(step.filter(kind__in=[*MANY_KINDS, "choice", "notify"]))
+    waited = Exists(step.filter(kind="wait")) & Q(current_visit__output__isnull=False)
+    failing = Branch.objects.filter(visit=OuterRef("current_visit"), role=Branch.Role.FAILURE, outcome="")
+    idle = Q(current_visit__phase__in=[Phase.WAITING, Phase.PAUSED, Phase.FAILURE]) & ~Exists(failing)
+    over = idle & (Q(current_visit__task__isnull=False) | by_itself | waited)
+    live = Q(current_visit__task__isnull=False, current_visit__task__status__in=sorted(LIVE))
+    stands = Q(status=RunStatus.ACTIVE) & over & ~live & ~Exists(open_hold)
     return FlowRun.objects.filter(
         Q(status=RunStatus.FAILED) | stands, flow__space_id=member.space_id, archived_at=None
     ).order_by()

@@ -406,6 +406,8 @@ def _row(
         filer_id=session_id,
         created_by_id=chain.user_id,
         filed_by=chain.name,
+        stage=filing.stage if context.visit else "",
+        required=filing.required if context.visit else None,
     )
 
 

@@ -97,7 +97,8 @@ class Wanted:
 class Filing:
     """What a filer gives for one task (spec: 01 section 3). `deps` are public ids, of this batch or the board.
 
-    `follow_up_of`: the public id of any task of a chain; such a filing takes no `id` and no `assignee`.
+    `follow_up_of`: the public id of any task of a chain; such a filing takes no `id` and no `assignee`. `stage` and
+    `required` are set for stage tasks of a flow, and counted nowhere else.
     """
 
     goal: str
@@ -116,6 +117,8 @@ class Filing:
     follow_up_of: str = ""
     held: bool = False
     holds: Sequence[HoldFiling] = ()
+    stage: str = ""
+    required: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -93,6 +93,8 @@ def _values(seen: AskView, request: MemberRequest) -> dict[str, Any] | None:
 
 def _taken(request: MemberRequest, closed: Hold) -> HttpResponse:
     ask = _found(request, closed.pk)
+    if ask.is_open:  # several persons decide it, and this one has had a say
+        return _voted(request, ask)
     sentence = f"{_done_word(closed)}: “{ask.heading[:80]}”"
     if not request.htmx:
         messages.success(request, sentence)
@@ -103,6 +105,23 @@ def _taken(request: MemberRequest, closed: Hold) -> HttpResponse:
         shown = render(request, "hold/_answered.html", {"ask": ask, "named": True})
         response = reswap(retarget(shown, f"#ask-{closed.pk}"), "outerHTML")
     return with_toast(response, sentence)
+
+
+def _voted(request: MemberRequest, ask: AskView) -> HttpResponse:
+    """The form again with the votes so far; a person may think again until it is decided."""
+    sentence = _("Your answer counts. %(votes)s") % {"votes": ask.votes}
+    if not request.htmx:
+        messages.success(request, sentence)
+        return redirect(safe_next(request, request.POST.get("next", ""), resolve_url("web:needs_you")))
+    level = 3 if request.POST.get("from") == "list" else 2
+    context = {
+        "ask": ask,
+        "from": request.POST.get("from", "page"),
+        "next": request.POST.get("next", ""),
+        "level": level,
+    }
+    shown = render(request, "hold/_form.html", context)
+    return with_toast(reswap(retarget(shown, f"#ask-form-{ask.hold.pk}"), "outerHTML"), sentence)
 
 
 def _not_taken(request: MemberRequest, hold_id: int, refusal: Refusal) -> HttpResponse:

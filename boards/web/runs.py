@@ -17,12 +17,12 @@ from django_htmx.http import HttpResponseClientRedirect, trigger_client_event
 
 from boards import flows
 from boards.actors import Chain
-from boards.errors import Refusal
+from boards.errors import InvalidInput, Refusal
 from boards.models import FlowRun
 from boards.queries import catchup
 from boards.queries.runs import find_run, log_of, newest_inputs, run_page
 from boards.web.answers import acted, refused
-from boards.web.inputs import read_inputs, told
+from boards.web.inputs import read_inputs, read_json, told
 from boards.web.members import MemberRequest, member_page
 
 CHANGED: Final = "run:changed"  # static/js/run.js reads the parts of the page again
@@ -109,8 +109,34 @@ def _run_again(chain: Chain, found: FlowRun, form: QueryDict) -> str:
     return _("The step runs again.")
 
 
+def _skip(chain: Chain, found: FlowRun, form: QueryDict) -> str:
+    flows.skip_step(chain, found, form.get("reason", ""), visit_id=_visit(form))
+    return _("The step is skipped.")
+
+
+def _complete_by_hand(chain: Chain, found: FlowRun, form: QueryDict) -> str:
+    """A JSON object is taken as such, anything else as text."""
+    told = form.get("output", "").strip()
+    if not told:
+        raise InvalidInput(_("Say what the step hands in."), field="output")
+    output: Any = {"text": told}
+    if told.startswith("{"):
+        try:
+            output = read_json(told, None)
+        except ValueError as error:
+            raise InvalidInput(str(error), field="output") from error
+    flows.complete_by_hand(chain, found, output, visit_id=_visit(form))
+    return _("The step is complete.")
+
+
+def _run_from(chain: Chain, found: FlowRun, form: QueryDict) -> str:
+    flows.run_from(chain, found, form.get("step", ""), visit_id=_visit(form))
+    return _("The run goes on from there.")
+
+
 def _move(chain: Chain, found: FlowRun, form: QueryDict) -> str:
-    flows.move(chain, found, form.get("step", ""), visit_id=_visit(form))
+    cancels = form.get("cancel_turn", "") == "yes"
+    flows.move(chain, found, form.get("step", ""), visit_id=_visit(form), cancel_turn=cancels)
     return _("Moved.")
 
 
@@ -127,6 +153,9 @@ def _cancel_run(chain: Chain, found: FlowRun, form: QueryDict) -> str:
 VERBS: Final[Mapping[str, Verb]] = {
     "mark_complete": _mark_complete,
     "run_again": _run_again,
+    "complete_by_hand": _complete_by_hand,
+    "skip": _skip,
+    "run_from": _run_from,
     "move": _move,
     "cancel_turn": _cancel_turn,
     "cancel_run": _cancel_run,

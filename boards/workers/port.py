@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeVar
 from uuid import UUID
 
-from boards import people, tasks
+from boards import flows, people, tasks
 from boards.actors import Chain
 from boards.models import Hold, Task
 from boards.states import HoldState
@@ -120,6 +120,20 @@ class DatabasePort:
         told = None if data is None else dict(data)
         ticket = self.ticket
         self._scribe.put(Line(ticket.task_key, ticket.attempt, str(text), kind, self.who, told, self.session_id))
+
+    def complete_step(self, summary: str, handoff: Any, blockers: Any) -> bool:
+        for name, told in (("handoff", handoff), ("blockers", blockers)):
+            if words := plain_json.problem(told, name):
+                raise ValueError(words)
+        if self._cancelled:
+            return False
+        said = str(summary)
+        taken = self._calmly(
+            lambda: flows.complete_step(self.chain, self.ticket, said, handoff=handoff, blockers=blockers)
+        )
+        if taken:
+            self.say(f"Said that the step is complete: {said}", "status")
+        return taken
 
     def _open(self, question: Ask, key: str) -> Hold:
         return people.open_hold(

@@ -207,6 +207,9 @@ class Port(Protocol):
     def say(self, text: str, kind: str = "message", data: Mapping[str, Any] | None = None) -> None:
         """One line of the transcript."""
 
+    def complete_step(self, summary: str, handoff: Any, blockers: Any) -> bool:
+        """Say that the flow step of this turn is complete; whether that was taken down."""
+
 
 class _Task:
     """The fields of the task, the same for sync and async workers."""
@@ -292,6 +295,13 @@ class SyncWorkerTask(_Task):
         """One line in the transcript."""
         self._port.say(text)
 
+    def complete_step(self, summary: str, handoff: Any = None, blockers: Any = None) -> bool:
+        """Say that the step of the flow that this turn works is complete; it moves on when the turn ends.
+
+        The first word counts; a person's message after it takes it back. False where nothing waits for it.
+        """
+        return self._port.complete_step(summary, handoff, blockers)
+
 
 def _awaited(
     method: Callable[Concatenate[SyncWorkerTask, Args], Result],
@@ -320,6 +330,7 @@ class WorkerTask(_Task):
     hold_task_for_user = _awaited(SyncWorkerTask.hold_task_for_user)
     messages = _awaited(SyncWorkerTask.messages)
     log = _awaited(SyncWorkerTask.log)
+    complete_step = _awaited(SyncWorkerTask.complete_step)
 
     async def step(self, name: str, fn: Callable[[], Any | Awaitable[Any]]) -> Any:
         """The result of `fn`, kept as JSON under `name`: after a stop it is not done again."""

@@ -31,6 +31,7 @@ class RecordingPort:
     answers: dict[str, Answer] = field(default_factory=dict)
     steps: dict[str, Any] = field(default_factory=dict)
     waiting: list[str] = field(default_factory=list)
+    signals: list[tuple[str, Any, Any]] = field(default_factory=list)
     over: bool = False
     lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -60,6 +61,10 @@ class RecordingPort:
             raise Stopped
         with self.lock:
             self.lines.append((kind, text))
+
+    def complete_step(self, summary: str, handoff: Any, blockers: Any) -> bool:
+        self.signals.append((summary, handoff, blockers))
+        return len(self.signals) == 1
 
     @property
     def said(self) -> list[str]:

@@ -54,6 +54,11 @@ CASES: dict[str, tuple[str, str, str]] = {
         "task.log('\\n'.join([task.feedback, *task.steers, str(task.attempt)]))",
         "print('\\n'.join([task['feedback'], *task['messages'], str(task['attempt'])]))",
     ),
+    "completes its step": (
+        "await task.complete_step('all of it', handoff={'n': 1})\nreturn {'a': 1}",
+        "task.complete_step('all of it', handoff={'n': 1})\nreturn {'a': 1}",
+        "print('{\"a\": 1}'); print(json.dumps({'complete_step': {'summary': 'all of it', 'handoff': {'n': 1}}}))",
+    ),
     "large": (
         "return {'text': 'x' * 2_000_000}",
         "return {'text': 'x' * 2_000_000}",
@@ -124,6 +129,12 @@ def test_broken_text_reaches_the_port_as_text(work: Callable[..., Run]) -> None:
     assert len(run.port.said) == 1
     assert run.port.said[0].startswith("a")
     assert run.port.said[0].endswith("c")
+
+
+def test_the_word_that_a_step_is_complete_reaches_the_port_and_is_no_output(work: Callable[..., Run]) -> None:
+    run = work("completes its step")
+    assert run.ending() == Finished({"a": 1})
+    assert run.port.signals == [("all of it", {"n": 1}, None)]
 
 
 def test_a_line_arrives_while_the_worker_runs(work: Callable[..., Run]) -> None:

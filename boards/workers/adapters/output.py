@@ -105,6 +105,21 @@ class ResultLine:
             self.found = True
 
 
+def step_signal(raw: bytes, complete: bool) -> dict[str, Any] | None:
+    """What a line says that begins with {"complete_step": …}: {"summary", "handoff"?, "blockers"?}; else None."""
+    line = raw.strip()
+    if not complete or b'"complete_step"' not in line[:40] or not line.startswith(b"{"):
+        return None
+    try:
+        told = parse(line.decode("utf-8", "replace"))
+    except NotAnObject:
+        return None
+    said = told.get("complete_step") if isinstance(told, dict) and len(told) == 1 else None
+    if isinstance(said, str):
+        return {"summary": said}
+    return said if isinstance(said, dict) and isinstance(said.get("summary"), str) else None
+
+
 @dataclass
 class Allowance:
     """How much of a program's output is kept: past it, one note and then nothing."""

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
-from boards.workers.adapters.output import Allowance, Lines, ResultLine
+from boards.workers.adapters.output import Allowance, Lines, ResultLine, step_signal
 from boards.workers.protocol import Port, Stopped
 
 LAST_WORDS_S: Final = 2.0  # for pipes that are still open when the launcher has left
@@ -46,7 +46,7 @@ class Reader:
         self._stdin, self._to_write = launcher.stdin, memoryview(task_json)
         self._files = (launcher.stdin, launcher.stdout, launcher.stderr)
         self._streams = {
-            launcher.stdout.fileno(): Lines(self._printed, self.heard.result.look),
+            launcher.stdout.fileno(): Lines(self._printed, self._look),
             launcher.stderr.fileno(): Lines(self._complained),
         }
         self._selector = selectors.DefaultSelector()
@@ -120,6 +120,19 @@ class Reader:
         else:
             self._selector.unregister(handle)
             self._streams[handle].close()
+
+    def _look(self, raw: bytes, complete: bool) -> None:
+        """A line may say that the flow's step is complete; any other JSON object may be the result."""
+        said = step_signal(raw, complete)
+        if said is None:
+            self.heard.result.look(raw, complete)
+        elif not self._muted:
+            try:
+                self._port.complete_step(said["summary"], said.get("handoff"), said.get("blockers"))
+            except Stopped:
+                self._muted = True
+            except ValueError as error:
+                self._say(f"The step was not said to be complete: {error}", "status")
 
     def _printed(self, text: str) -> None:
         if self._allowance.admits(text):
