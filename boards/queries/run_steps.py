@@ -140,6 +140,7 @@ def run_state(run: FlowRun, steps: Sequence[StepView]) -> tuple[str, str]:
         "paused": _("Paused"),
         "waiting": _("Waiting"),
         "stopping": _("Stopping…"),
+        "stuck": _("A step failed"),
     }
     return (current.state, words.get(current.state, _("Active"))) if current else ("", _("Active"))
 
@@ -183,7 +184,8 @@ def _state(
 def _handling(inner: Sequence[InnerView]) -> tuple[str, str]:
     """The step failed and its failure steps are at work."""
     state, words = together(inner)
-    return state or "stuck", _("Failed; %(what)s") % {"what": words} if words else _("Failed")
+    shown = state if state in {"you", "working"} else "stuck"
+    return shown, _("Failed; %(what)s") % {"what": words} if words else _("Failed")
 
 
 def _working(task: Task) -> tuple[str, str]:

@@ -98,6 +98,7 @@ class RunPage:
     caller: FlowRun | None = None
     move_cancels: bool = False  # a move would have to stop work that has begun
     waits_because: str = ""  # why a step that has not failed waits for a person, in the engine's words
+    failing: str = ""  # why the step failed, while its failure steps are at work
 
     @property
     def act(self) -> dict[str, RunAct]:
@@ -181,6 +182,8 @@ def run_page(run: FlowRun, member: Member, *, step: str = "") -> RunPage:
     axis = Axis(run.created_at, run.completed_at or now)
     spans = spans_inside(visits, tasks, attempts, holds, within, axis.end)
     state, words = run_state(run, nodes)
+    step_of = {visit.pk: visit.step_key for visit in visits}
+    worked = {step_of.get(each.visit_id or 0) for each in tasks}
     standing = _standing(run, nodes, task, open_holds, stopping, within)
     return RunPage(
         run=run,
@@ -203,21 +206,23 @@ def run_page(run: FlowRun, member: Member, *, step: str = "") -> RunPage:
         countdown=countdown(run, nodes, works=works, asks=bool(open_holds), now=now),
         task=task,
         log=run_log(run, names, now, own=not step),
-        filters=[node for node in nodes if any(visit.step_key == node.key and visit.task_id for visit in visits)],
+        filters=[node for node in nodes if node.key in worked],
         step_filter=step,
         step_names=names,
         caller=FlowRun.objects.filter(visits=run.called_by_id).select_related("flow").first()
         if run.called_by_id
         else None,
         move_cancels=stands_in_the_way(standing),
-        waits_because=_waits_because(run),
+        waits_because=_error_in(run, Phase.WAITING),
+        failing=_error_in(run, Phase.FAILURE),
     )
 
 
-def _waits_because(run: FlowRun) -> str:
+def _error_in(run: FlowRun, phase: Phase) -> str:
+    """What the current stay of an active run says went wrong, where it stands in that phase."""
     visit = run.current_visit
-    waits = visit is not None and visit.phase == Phase.WAITING and run.status == RunStatus.ACTIVE
-    return visit.error if visit is not None and waits else ""
+    stands = visit is not None and visit.phase == phase and run.status == RunStatus.ACTIVE
+    return visit.error if visit is not None and stands else ""
 
 
 def _now(run: FlowRun) -> datetime:
