@@ -127,3 +127,26 @@ class Phase(models.TextChoices):
     PAUSED = "paused", "Paused"
     FAILURE = "failure", "Failure"
     LEFT = "left", "Left"
+
+
+class Cause:
+    """Why a turn was stopped (spec: 05 section 3.1). An argument all the way, never guessed from a state.
+
+    Only `USER_CANCEL` may complete a step, and only a person's explicit *cancel this turn* carries it.
+    """
+
+    USER_CANCEL: Final = "user_cancel"
+    QUESTION_TIMEOUT: Final = "question_timeout"
+    PEER_INTERRUPT: Final = "peer_interrupt"
+    PARENT_STOP: Final = "parent_stop"
+    ARCHIVE: Final = "archive"
+    FAILURE: Final = "failure"
+    RUN_CANCEL: Final = "run_cancel"
+    TEARDOWN: Final = "teardown"
+    SHUTDOWN: Final = "shutdown"
+    WITHDRAW: Final = "withdraw"
+    CASCADE: Final = "cascade"
+    JOIN: Final = "join"
+
+
+CAUSES: Final = frozenset(value for name, value in vars(Cause).items() if name.isupper())

@@ -59,6 +59,8 @@ def sweep_once(limit: int = LIMIT) -> SweepReport:
         "abandoned": lambda most: tasks.abandon_spent(limit=most),
         "lost workers told": wake_lapsed,
         "silent drains told": tell_silent_drains,
+        # Before the questions: past a step's due time nothing of its task is answered by silence any more.
+        "tasks withdrawn": flows.withdraw_due,
         "questions past their time": people.expire_due,
         "runs let into their step": flows.promote_waiting,
         "runs archived": flows.archive_due,
@@ -126,11 +128,17 @@ def free_late_chains(limit: int = LIMIT) -> int:
     """A withdraw's clean-up waits for the stop no longer than the drain's grace and 30 s; the stop stays owed, and
     operators see it (spec: 05 section 4.3).
     """
-    patience = timedelta(milliseconds=settings.DRAIN_GRACE_MS) + STOP_HOLDS
     late = Debt.objects.filter(
-        after__kind="session_stop", after__data__cause=tasks.WITHDRAW, after__created_at__lt=Now() - patience
+        after__kind="session_stop",
+        after__after=None,
+        after__data__cause=tasks.WITHDRAW,
+        after__created_at__lt=Now() - _patience(),
     )
     return Debt.objects.filter(pk__in=late.order_by("pk").values("pk")[:limit]).update(after=None, due_at=Now())
+
+
+def _patience() -> timedelta:
+    return timedelta(milliseconds=settings.DRAIN_GRACE_MS) + STOP_HOLDS
 
 
 def _lease_is_over(debt: Debt) -> bool:
@@ -169,6 +177,7 @@ def drop_old_keys(limit: int = LIMIT) -> int:
 
 def seconds_to_next(longest: float) -> float:
     """How long until something falls due by the database's clock, at most `longest` seconds."""
+    patience_s = _patience().total_seconds()
     with connection.cursor() as cursor:
         cursor.execute(
             """select extract(epoch from least(
@@ -176,9 +185,15 @@ def seconds_to_next(longest: float) -> float:
                    (select min(due_at) from boards_hold
                      where state = 'open' and due_at is not null and due_at > statement_timestamp()),
                    (select min(due_at) from boards_visit where left_at is null and due_at > statement_timestamp()),
+                   (select min(due_at) from boards_branch where ended_at is null and due_at > statement_timestamp()),
+                   (select min(stop.created_at) + make_interval(secs => %s)
+                      from boards_debt stop join boards_debt held on held.after_id = stop.id
+                     where stop.kind = 'session_stop' and stop.after_id is null and stop.data ->> 'cause' = %s
+                       and stop.created_at + make_interval(secs => %s) > statement_timestamp()),
                    (select min(due_at) from boards_debt
                      where state = 'owed' and payer = 'any' and after_id is null and due_at > statement_timestamp())
-               ) - statement_timestamp())"""
+               ) - statement_timestamp())""",
+            [patience_s, tasks.WITHDRAW, patience_s],
         )
         (seconds,) = cursor.fetchone()
     return longest if seconds is None else max(0.0, min(longest, float(seconds)))

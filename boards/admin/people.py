@@ -12,7 +12,9 @@ from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
+from boards import actors
 from boards.admin.window import InMySpaces, OfMySpaces, operates, spaces_of
+from boards.event_log import Entry, record
 from boards.models import Member, Role, Space, User
 
 
@@ -108,8 +110,21 @@ class UserPage(UserAdmin):
         return False  # what a person did stays in the log; an account is made inactive
 
 
+class SpaceForm(forms.ModelForm):
+    """The settings of a space. An agent step that names no due time of its own takes the one given here."""
+
+    agent_timeout_ms = forms.IntegerField(
+        label=_("Due time of agent steps, in milliseconds"),
+        help_text=_("For steps of flows that name none: 3600000 is an hour. Empty: such a step has no due time."),
+        min_value=1_000,
+        max_value=10 * 366 * 24 * 3600 * 1000,
+        required=False,
+    )
+
+
 @admin.register(Space)
 class SpacePage(InMySpaces):
+    form = SpaceForm
     space_path = "pk"
     list_display = ("name", "slug", "created_at")
     fields = ("name", "slug", "agent_timeout_ms")
@@ -129,5 +144,10 @@ class SpacePage(InMySpaces):
     def save_model(self, request: HttpRequest, obj: Space, form: Any, change: bool) -> None:
         """Who makes a space is its first operator."""
         super().save_model(request, obj, form, change)
+        user = cast(User, request.user)
         if not change:
-            Member.objects.create(space=obj, user=cast(User, request.user), role=Role.OPERATOR)
+            Member.objects.create(space=obj, user=user, role=Role.OPERATOR)
+        if form.changed_data:
+            member = Member.objects.select_related("user", "space").get(space=obj, user=user)
+            kind = "space.edited" if change else "space.made"
+            record(Entry(kind, actors.person(member), data={"fields": form.changed_data}))

@@ -112,11 +112,13 @@ def settle(debt_id: int) -> _Settled:
 
 
 def free(debt_id: int) -> tuple[int, ...]:
-    """Make what is chained to a debt due; answers the ids of those that anyone may pay."""
-    chained = Debt.objects.filter(after=debt_id)
-    freed = tuple(chained.filter(payer="any").order_by("pk").values_list("pk", flat=True))
-    chained.update(after=None, due_at=Now())
-    return freed
+    """Make what is chained to a debt due; answers the ids of those that anyone may pay, the drains are woken."""
+    chained = list(Debt.objects.filter(after=debt_id).select_related("task").order_by("pk"))
+    Debt.objects.filter(pk__in=[debt.pk for debt in chained]).update(after=None, due_at=Now())
+    for debt in chained:
+        if debt.payer != "any":
+            live_notices.changed(debt.task.board_id if debt.task else None, task_key=debt.task_id)
+    return tuple(debt.pk for debt in chained if debt.payer == "any")
 
 
 def due_ids(payer: str = "any", limit: int = PAGE) -> list[int]:

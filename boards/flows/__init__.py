@@ -11,6 +11,7 @@ from boards.flows.archiving import archive, archive_due, unarchive
 from boards.flows.bulk import RunResult, for_each
 from boards.flows.by_hand import complete_by_hand, run_from, skip_step
 from boards.flows.cancelling import cancel_run, cancel_turn
+from boards.flows.deadlines import move_due_time, withdraw_due
 from boards.flows.definition import Action, FlowDefinition, StepDefinition, load
 from boards.flows.goals import GoalState, goal
 from boards.flows.importing import import_flows
@@ -23,6 +24,7 @@ from boards.flows.starting import checked_inputs, start, start_again
 from boards.flows.steps import calling as _calling
 from boards.flows.steps import parallel as _parallel
 from boards.flows.steps import stage as _stage
+from boards.flows.stopping import awaits_stop
 from boards.flows.validation import validate
 
 __all__ = [
@@ -45,6 +47,7 @@ __all__ = [
     "advance",
     "archive",
     "archive_due",
+    "awaits_stop",
     "cancel_run",
     "cancel_turn",
     "checked_inputs",
@@ -57,6 +60,7 @@ __all__ = [
     "load",
     "mark_complete",
     "move",
+    "move_due_time",
     "promote_waiting",
     "run_again",
     "run_from",
@@ -67,4 +71,5 @@ __all__ = [
     "start_again",
     "unarchive",
     "validate",
+    "withdraw_due",
 ]

@@ -16,6 +16,7 @@ from boards.flows.definition import ASKING_KINDS, FlowDefinition, StepDefinition
 from boards.flows.entering import Arrival, changed_data, complete, go
 from boards.flows.refusals import IllegalRunMove
 from boards.flows.situation import STARTED, Situation, matcher, move_to, open_question, signal_of, working
+from boards.flows.stopping import refuse_stopping
 from boards.flows.templating import TemplatingError
 from boards.models import FlowRun, StepChange
 from boards.states import LIVE, Phase, RunStatus, Status
@@ -59,6 +60,7 @@ def move(at: Situation) -> str:
     target = move_target(at.run, at.flow, at.facts["step"])
     if target.key == at.visit.step_key:
         return SAME_STEP
+    refuse_stopping(at.visit)
     if not at.facts.get("cancel_turn"):  # else what still works is ended behind the move
         _refuse_working(at, "moved", STARTED)
     try:
@@ -110,6 +112,7 @@ def idle_step(at: Situation, what: str) -> StepDefinition:
 
 
 def _refuse_working(at: Situation, what: str, statuses: Collection[str] = LIVE) -> None:
+    refuse_stopping(at.visit)
     task = working(at.visit, statuses)
     if task is not None:
         offer = CANCEL_AND_MOVE if what == "moved" else ""

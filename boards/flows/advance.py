@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from boards.actors import Chain, service
 from boards.debts.kinds import pays
-from boards.flows import acts, afterwards, failure_steps, repairs, runs, turns
+from boards.flows import acts, afterwards, failure_steps, repairs, runs, timeouts, turns
 from boards.flows.situation import Situation
 from boards.flows.steps import called, looping, simple
 from boards.locks import engine_transaction
@@ -47,7 +47,7 @@ OLDER_VISIT: Final = "older_visit"
 _HANDLERS: Final[dict[Trigger, Callable[[Situation], str]]] = {
     Trigger.TASK_ENDED: turns.task_ended,
     Trigger.HOLD_CLOSED: turns.hold_closed,
-    Trigger.TIMEOUT: turns.timed_out,
+    Trigger.TIMEOUT: timeouts.timed_out,
     Trigger.TURN_START: turns.turn_start,
     Trigger.PASSED: simple.passed,
     Trigger.WAIT_OVER: simple.wait_over,

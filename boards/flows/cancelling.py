@@ -4,33 +4,32 @@ from __future__ import annotations
 
 from typing import Final
 
+from django.db.models import QuerySet
 from django.db.models.functions import Now
 
 from boards import people, tasks
-from boards.actors import Chain
+from boards.actors import Chain, service
+from boards.debts.kinds import pays
 from boards.flows import afterwards, runs, wip
-from boards.flows.decisions import USER_CANCEL
 from boards.flows.moving import require, say
 from boards.flows.refusals import IllegalRunMove
 from boards.locks import engine_transaction
-from boards.models import FlowRun, Hold, Task
-from boards.states import TERMINAL, HoldState, Phase, RunStatus, Verb
+from boards.models import Branch, Debt, FlowRun, Hold, Task, Visit
+from boards.states import TERMINAL, Cause, HoldState, Phase, RunStatus, Verb
 from boards.tasks import Options, Recorded, Settlement, TaskWriteOutcome, cleaning
 
-RUN_CANCEL: Final = "run_cancel"
 HOLD_WORDS: Final = "the run was cancelled."
 
 
 def cancel_run(chain: Chain, run: FlowRun, reason: str = "") -> FlowRun:
-    """Cancel a run with its open tasks and holds; what already ended stays. A second cancel changes nothing.
+    """Cancel a run with its open tasks and questions; what already ended stays. A second cancel changes nothing.
 
     Raises IllegalRunMove for a run that is completed.
     """
     require(chain, run, "flows.cancel")
     reason = cleaning.checked_text(reason, "reason", cleaning.MAX_REASON).strip()
     words = f"{chain.name} cancelled the run{f': {reason}' if reason else '.'}"
-    _cancel(chain, run.pk, words)
-    _discard_left_over(chain, run.pk)
+    _cancel(chain, run.pk, words, Cause.RUN_CANCEL)
     run.refresh_from_db()
     return run
 
@@ -47,12 +46,12 @@ def cancel_turn(chain: Chain, run: FlowRun, *, cancel_filed: bool = True) -> Tas
 def cancel_called(chain: Chain, run_id: int, words: str) -> None:
     """Cancel a run because the step that called it goes on without it; one that has ended stays as it is."""
     if FlowRun.objects.filter(pk=run_id, status=RunStatus.ACTIVE).exists():
-        _cancel(chain, run_id, words)
+        _cancel(chain, run_id, words, Cause.PARENT_STOP)
 
 
 @engine_transaction
-def _cancel(chain: Chain, run_id: int, words: str) -> None:
-    """One write: the run cancelled, its open tasks cancelled, what its step asks discarded."""
+def _cancel(chain: Chain, run_id: int, words: str, cause: str) -> None:
+    """One write: the run cancelled, its open tasks cancelled, what it asks discarded. The rest are debts."""
     run, _ = runs.lock(run_id)
     if run.status == RunStatus.CANCELLED:
         return
@@ -60,17 +59,16 @@ def _cancel(chain: Chain, run_id: int, words: str) -> None:
         raise IllegalRunMove("The run is completed, so nothing is left to cancel.")
     was, visit = run.status, run.current_visit
     runs.write(run, status=RunStatus.CANCELLED, completed_at=Now(), error=words, signal=None)
+    Branch.objects.filter(visit__run=run, ended_at=None).update(ended_at=Now(), outcome="cancelled", phase=Phase.LEFT)
     if visit is not None and visit.left_at is None:
         runs.write_visit(visit, phase=Phase.LEFT, left_at=Now())
-    if keys := _open_tasks(run):
-        tasks.settle_many([_settlement(runs.flows_for(chain), key, words) for key in keys])
-    elif visit is not None:
-        people.discard_visit_holds(chain, visit.pk, HOLD_WORDS)
+    stops = [_stop(runs.flows_for(chain), key, words, cause) for key in _open_tasks(run)]
+    tasks.settle_many(stops, closing=lambda _: _discard(chain, Hold.objects.filter(visit__run=run), HOLD_WORDS))
     say(run, words)
-    runs.note(run, chain, "run.cancelled", visit=visit, cause=RUN_CANCEL, was=was, text=words[:2000])
+    runs.note(run, chain, "run.cancelled", visit=visit, cause=cause, was=was, text=words[:2000])
     wip.owe_left(run, run.step_key)
-    if visit is not None:
-        afterwards.clear_later(run, visit, RUN_CANCEL, words)
+    if _child_runs(run).exists():
+        afterwards.later("child_runs_cancel", f"child_runs_cancel:{run.pk}:{run.revision}", run)
     afterwards.tell_parent(run)
 
 
@@ -79,23 +77,33 @@ def _open_tasks(run: FlowRun) -> list[int]:
     return list(live.order_by("pk").values_list("pk", flat=True))
 
 
-def _settlement(chain: Chain, key: int, words: str) -> Settlement:
+def _stop(chain: Chain, key: int, words: str, cause: str) -> Settlement:
     options = Options(advisory=True)
-    return Settlement(Verb.CANCEL, chain, key, options, text=words, via="flow", cause=RUN_CANCEL, cancel_filed=True)
+    return Settlement(Verb.CANCEL, chain, key, options, text=words, via="flow", cause=cause, cancel_filed=True)
 
 
-@engine_transaction
-def _discard_left_over(chain: Chain, run_id: int) -> None:
-    """Holds of a run whose tasks were cancelled too: tasks are locked before holds, so these take a turn of their own.
+def _discard(chain: Chain, asked: QuerySet[Hold], words: str) -> None:
+    """Close what these visits still ask; the run's lock is held, so nothing new is asked meanwhile."""
+    still_open = asked.filter(state=HoldState.OPEN, visit__isnull=False).values_list("visit", flat=True)
+    for visit_id in sorted({visit for visit in still_open if visit is not None}):
+        people.discard_visit_holds(chain, visit_id, words)
 
-    The run is cancelled by now, so nobody can answer them meanwhile.
-    """
-    left_over = Hold.objects.filter(visit__run=run_id, state=HoldState.OPEN).values_list("visit", flat=True)
-    visits = sorted({key for key in left_over if key is not None})
-    if visits:
-        runs.lock(run_id)
-    for key in visits:
-        people.discard_visit_holds(chain, key, HOLD_WORDS)
+
+def _child_runs(run: FlowRun) -> QuerySet[FlowRun]:
+    ends = (RunStatus.COMPLETED, RunStatus.CANCELLED)
+    return FlowRun.objects.filter(called_by__run=run).exclude(status__in=ends).order_by("pk")
+
+
+@pays("child_runs_cancel")
+def cancel_child_runs(debt: Debt) -> bool:
+    """Cancel the runs that a cancelled run had started; each is locked by itself, and its own children follow it."""
+    run = FlowRun.objects.select_related("flow").filter(pk=debt.run_id or 0).first()
+    child = _child_runs(run).first() if run else None
+    if run is None or child is None:
+        return True
+    words = f"“{run.name}”, which called it, was cancelled."
+    _cancel(service("flows", run.flow.space_id), child.pk, words, Cause.PARENT_STOP)
+    return False
 
 
 @engine_transaction
@@ -103,14 +111,59 @@ def _cancel_turn(chain: Chain, run_id: int, cancel_filed: bool) -> TaskWriteOutc
     """One write ends the turn's task; its debts are the stop, and behind that the run's advance (section 3.5)."""
     run, flow = runs.lock(run_id)
     visit = run.current_visit
-    task = runs.task_of(visit) if visit else None
-    if task is None:
-        raise IllegalRunMove("Nothing works in this step, so there is no turn to cancel.")
-    step = flow.step(visit.step_key) if visit else None
-    words = f"{chain.name} cancelled this turn."
-    outcome = tasks.cancel(chain, task, words, via="person", cause=USER_CANCEL, cancel_filed=cancel_filed)
-    if outcome.result is Recorded.RECORDED:
-        say(run, f"Turn cancelled by {chain.name}", task)
-        name = step.name if step else ""
-        runs.note(run, chain, "step.turn_cancelled", visit=visit, cause=USER_CANCEL, name=name)
-    return outcome
+    keys = _turn_of(visit) if visit else []
+    if visit is None or not keys:
+        raise IllegalRunMove(_no_turn(visit))
+    asked = Hold.objects.filter(visit=visit, state=HoldState.OPEN)
+    words, asks = f"{chain.name} cancelled this turn.", _asks(visit, keys)
+    stops = [_turn_stop(chain, key, words, cancel_filed, asks) for key in keys]
+
+    def close(landed: int) -> None:
+        if landed:
+            _discard(chain, asked, words)
+            unasked = Branch.objects.filter(visit=visit, task=None, ended_at=None)
+            unasked.update(outcome="cancelled", ended_at=Now(), phase=Phase.LEFT, error=words)
+
+    outcomes = tasks.settle_many(stops, closing=close)
+    landed = [outcome for outcome in outcomes if outcome.result is Recorded.RECORDED]
+    if not landed:
+        return outcomes[0]
+    task = runs.task_of(visit)
+    step = flow.step(visit.step_key)
+    say(run, f"Turn cancelled by {chain.name}", task)
+    name = step.name if step else ""
+    runs.note(run, chain, "step.turn_cancelled", visit=visit, cause=Cause.USER_CANCEL, name=name)
+    return landed[0]
+
+
+def _no_turn(visit: Visit | None) -> str:
+    child = visit.child_runs.filter(status=RunStatus.ACTIVE).first() if visit else None
+    if child is not None:
+        return f"It waits for the run “{child.name}”, which has its own turns. Cancel that run instead."
+    return "Nothing works in this step, so there is no turn to cancel."
+
+
+def _asks(visit: Visit, keys: list[int]) -> bool:
+    """Whether a question of the turn is open: of the stay, or of any task that works in it."""
+    of_tasks = Hold.objects.filter(task__in=keys, state=HoldState.OPEN)
+    return Hold.objects.filter(visit=visit, state=HoldState.OPEN).exists() or of_tasks.exists()
+
+
+def _turn_of(visit: Visit) -> list[int]:
+    """Keys of what works in this stay: its own task, and those of its branches that are not over."""
+    works = Branch.objects.filter(visit=visit, ended_at=None, task__isnull=False).values_list("task", flat=True)
+    return [key for key in (visit.task_id, *works) if key is not None]
+
+
+def _turn_stop(chain: Chain, key: int, words: str, cancel_filed: bool, asks: bool) -> Settlement:
+    return Settlement(
+        Verb.CANCEL,
+        chain,
+        key,
+        Options(advisory=True),
+        text=words,
+        via="person",
+        cause=Cause.USER_CANCEL,
+        cancel_filed=cancel_filed,
+        asked=asks,
+    )

@@ -11,9 +11,9 @@ from enum import StrEnum
 from typing import Final
 
 from boards.flows.definition import Action, FlowDefinition, StepDefinition
-from boards.states import RunStatus
+from boards.states import Cause, RunStatus
 
-USER_CANCEL: Final = "user_cancel"
+USER_CANCEL: Final = Cause.USER_CANCEL
 
 
 class How(StrEnum):

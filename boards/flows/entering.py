@@ -17,7 +17,7 @@ from django.db.models.functions import Now
 from boards import people
 from boards.actors import Chain
 from boards.errors import Refusal
-from boards.flows import afterwards, data, failing, runs, templating, wip, works
+from boards.flows import afterwards, data, due_times, failing, runs, templating, wip, works
 from boards.flows.definition import MANY_KINDS, Action, FlowDefinition, StepDefinition
 from boards.flows.limits import Limits
 from boards.flows.side_effects import SIDE_EFFECTS
@@ -179,5 +179,4 @@ def _start_work(run: FlowRun, flow: FlowDefinition, step: StepDefinition, visit:
     if starter is None:
         return works.begin(run, flow, step, visit)
     # A due time that is written on a step of several works holds for the whole stay.
-    due = {"due_at": works.due_in(step.timeout_ms)} if step.timeout_ms is not None else {}
-    return due | starter(run, flow, step, visit, chain)
+    return {"due_at": due_times.from_entry(step, run.flow.space)} | starter(run, flow, step, visit, chain)

@@ -15,14 +15,15 @@ from boards.flows import column_order, runs
 from boards.flows.acts import CANCEL_AND_MOVE, move_target
 from boards.flows.advance import OLDER_VISIT, REPEATED, Trigger, advance
 from boards.flows.decisions import ARCHIVED
+from boards.flows.due_times import is_over
 from boards.flows.refusals import IllegalRunMove, RunMovedOn
 from boards.flows.situation import STARTED, working
 from boards.locks import engine_transaction
 from boards.models import FlowRun, Task, TranscriptItem
-from boards.states import Phase, RunStatus, Status
+from boards.states import Cause, Phase, RunStatus, Status
 from boards.tasks import Reason, Recorded, TaskWriteOutcome
 
-MOVED_AWAY = "teardown"
+MOVED_AWAY = Cause.TEARDOWN
 _NOWHERE = "The run stands in no step yet."
 
 
@@ -160,7 +161,7 @@ def _retry_task(chain: Chain, run_id: int, visit_id: int) -> bool:
     if run.archived_at is not None:
         raise IllegalRunMove(ARCHIVED)
     task = runs.task_of(visit)
-    if task is None or task.status not in (Status.ERRORED, Status.CANCELLED) or task.withdrawn:
+    if task is None or task.status not in (Status.ERRORED, Status.CANCELLED) or task.withdrawn or is_over(visit):
         return False
     outcome = tasks.retry(chain, task)
     if outcome.result is not Recorded.RECORDED:

@@ -41,19 +41,6 @@ def task_ended(at: Situation) -> str:
     return end_turn(at, turn, actor, StepChange.Trigger.ON_TURN_COMPLETE)
 
 
-def timed_out(at: Situation) -> str:
-    """The step's due time passed and its task was withdrawn: the step fails with `timeout` (spec: 05 section 4.3)."""
-    if branch := branches.of_task(at):
-        return branches.withdrawn(at, branch)
-    task = runs.task_of(at.visit)
-    if task is None or task.pk != at.facts.get("task_key") or not task.withdrawn:
-        return OVERTAKEN
-    if at.run.status != RunStatus.ACTIVE:
-        return ENDED_RUN
-    failing.fail(at.run, at.flow, at.visit, "The due time passed.", at.chain, "timeout")
-    return "failed"
-
-
 def hold_closed(at: Situation) -> str:
     """A hold of the step was closed: the answer is the step's output; past its due time it reads as a no."""
     hold = Hold.objects.filter(pk=int(at.facts["hold"]), visit=at.visit).first()

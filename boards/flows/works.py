@@ -14,7 +14,7 @@ from django.db.models.functions import Now
 
 from boards import people, tasks
 from boards.errors import InvalidInput
-from boards.flows import data, runs, templating
+from boards.flows import data, due_times, runs, templating
 from boards.flows.definition import ASKING_KINDS, FlowDefinition, StepDefinition
 from boards.models import Branch, FlowRun, Hold, Member, Role, Task, Visit
 from boards.states import HoldKind, Phase
@@ -72,11 +72,8 @@ def goal_of(flow: FlowDefinition, prompt: str, known: dict[str, Any]) -> str:
 
 
 def due_of(run: FlowRun, step: StepDefinition, branch: Branch | None) -> Any:
-    """An agent's step has the space's due time where it says none; a column and a branch have their own or none."""
-    ms = step.timeout_ms
-    if ms is None and step.kind == "agent" and branch is None:
-        ms = run.flow.space.agent_timeout_ms
-    return due_in(ms)
+    """When the work is due: that of a step counts from its entry, a branch has its own due time or none."""
+    return due_times.from_entry(step, run.flow.space) if branch is None else due_in(step.timeout_ms)
 
 
 def _ask(run: FlowRun, flow: FlowDefinition, step: StepDefinition, visit: Visit, branch: Branch | None) -> Hold:

@@ -17,7 +17,7 @@ update boards_flowrun r
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('boards', '0160_rounds_votes_and_context'),
+        ('boards', '0170_due_times'),
     ]
 
     operations = [

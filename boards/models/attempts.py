@@ -35,6 +35,8 @@ class Attempt(models.Model):
     steps = models.JSONField(default=dict, blank=True)
     spend = models.JSONField(default=list, blank=True)
     claimed_by = models.JSONField(null=True, blank=True)
+    # When what its worker was lent was ended behind a withdraw; every other ending ends it with itself.
+    lend_ended_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
         ordering = ["number"]

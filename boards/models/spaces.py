@@ -35,8 +35,18 @@ class Space(models.Model):
 
     slug = models.SlugField(unique=True)
     name = models.CharField(max_length=200)
+    # The due time of an agent step that names none, in milliseconds from its entry; none: it has no due time.
     agent_timeout_ms = models.BigIntegerField(null=True, blank=True)
     created_at = stamp()
+
+    class Meta:
+        constraints = [
+            # Relied on by every visit's due time: it never lies before the entry.
+            models.CheckConstraint(
+                condition=models.Q(agent_timeout_ms__isnull=True) | models.Q(agent_timeout_ms__gte=1),
+                name="space_agent_timeout_positive",
+            )
+        ]
 
     def __str__(self) -> str:
         return self.name

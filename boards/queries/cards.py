@@ -13,11 +13,11 @@ from datetime import datetime
 from typing import Any, Final
 
 from django.contrib.postgres.expressions import ArraySubquery
-from django.db.models import Case, Exists, F, OuterRef, Q, QuerySet, Value, When
+from django.db.models import Case, DateTimeField, Exists, F, OuterRef, Q, QuerySet, Subquery, Value, When
 from django.db.models.fields.json import KT
-from django.db.models.functions import Coalesce, JSONObject, Left
+from django.db.models.functions import Coalesce, JSONObject, Least, Left
 
-from boards.models import Attempt, Board, Debt, Hold, RosterEntry, Task, TaskDep
+from boards.models import Attempt, Board, Branch, Debt, Hold, RosterEntry, Task, TaskDep
 from boards.queries.drains import silent_since
 from boards.queries.lanes import place, place_ticks
 from boards.states import TERMINAL, HoldState, Status
@@ -71,6 +71,7 @@ class CardView:
     checker: str = ""  # the agent that checks it now
     silent_since: datetime | None = None  # its worker's last sign of life, where that is too long ago
     lease_until: datetime | None = None  # when another may take it up; only beside `silent_since`
+    step_due_at: datetime | None = None  # when its flow step's due time withdraws it
 
     @property
     def ended(self) -> bool:
@@ -83,6 +84,7 @@ class CardView:
             "silent": self.silent_since is not None,
             "stopping": self.stopping,
             "waiting": self.waits_for > 0,
+            "left": self.step_due_at is not None,
             "due": self.due_at is not None,
             "attempt": bool(self.attempt),
             "follow": self.follow_up,
@@ -142,12 +144,28 @@ def _rows(tasks: QuerySet[Task]) -> Iterable[Any]:
         run_name=Coalesce(F("visit__run__name"), Value("")),
         silent_since=silent_since("drain"),
         chain_busy=_chain_busy(),
+        step_due=step_due_at(),
     ).values(
         "key", "partition", "public_id", "revision", "status", "title", "assignee", "checker", "attempts", "failures",
         "max_attempts", "unmet_deps", "open_holds", "due_at", "not_before", "since", "ticks", "follow_up_of_id",
         "filed_by", "goal_head", "note", "why", "done", "total", "holds_open", "blocked", "stopping", "run_name",
-        "silent_since", "lease_until", "chain_busy",
+        "silent_since", "lease_until", "chain_busy", "step_due",
     )  # fmt: skip
+
+
+def step_due_at(task: str = "", key: str = "pk") -> Case:
+    """When the due time of its flow step withdraws a task: the stay's, or its own branch's where that is sooner.
+
+    `task`: the way from the row to the task ("task__"), `key`: the column that names it.
+    """
+    works = Branch.objects.filter(task=OuterRef(key), ended_at=None)
+    turn = Q(**{f"{task}visit__task": F(key)}) | Exists(works.exclude(role=Branch.Role.FAILURE))
+    stay = Case(When(turn, then=F(f"{task}visit__due_at")))
+    in_step = Q(**{f"{task}visit__isnull": False, f"{task}visit__left_at": None})
+    ended = Q(**{f"{task}status__in": sorted(TERMINAL)})
+    return Case(
+        When(in_step & ~ended, then=Least(stay, Subquery(works.values("due_at")[:1]))), output_field=DateTimeField()
+    )
 
 
 def _chain_busy() -> Case:
@@ -203,6 +221,7 @@ def _view(board: Board, roster: Roster, row: dict[str, Any]) -> CardView:
         checker=row["checker"] if status == Status.NEEDS_CHECK and row["checker"] not in asked_people else "",
         silent_since=row["silent_since"],
         lease_until=row["lease_until"] if row["silent_since"] else None,
+        step_due_at=row["step_due"],
     )
 
 
@@ -246,7 +265,7 @@ def _ask(roster: Roster, row: dict[str, Any]) -> Ask | None:
     if status in TERMINAL:
         return None
     if row["holds_open"]:
-        return _held_ask(row["holds_open"], row["open_holds"])
+        return _held_ask(row["holds_open"], row["open_holds"], row["step_due"])
     if status == Status.NEEDS_CHECK and row["checker"] == "person":
         return Ask("", "any", "check")
     if status == Status.NEEDS_CHECK and row["checker"] in roster.people:
@@ -258,7 +277,8 @@ def _ask(roster: Roster, row: dict[str, Any]) -> Ask | None:
     return None
 
 
-def _held_ask(holds: list[dict[str, Any]], count: int) -> Ask:
+def _held_ask(holds: list[dict[str, Any]], count: int, step_due: datetime | None) -> Ask:
+    """The oldest question; its time is the sooner of its own and its step's, as in every list (spec: 04, 3.1)."""
     hold = holds[0]
     you, name = "any", ""
     if hold["user"]:
@@ -267,7 +287,8 @@ def _held_ask(holds: list[dict[str, Any]], count: int) -> Ask:
     elif hold["role"]:
         you = name = hold["role"]
         you = f"role:{you}"
-    due = datetime.fromisoformat(hold["due"]) if hold["due"] else None
+    moments = [datetime.fromisoformat(hold["due"]) if hold["due"] else None, step_due]
+    due = min((moment for moment in moments if moment is not None), default=None)
     return Ask(_said(hold), you, hold["kind"], due, name, count - 1)
 
 

@@ -16,9 +16,10 @@ from typing import Any, Final
 from django.db.models.functions import Now
 from django.utils.translation import gettext as _
 
-from boards.models import Attempt, Debt, Flow, FlowRun, FlowStep, FlowVersion, Hold, Member, StepChange, Task, Visit
+from boards.models import Attempt, Flow, FlowRun, FlowStep, FlowVersion, Hold, Member, StepChange, Task, Visit
 from boards.queries.asks import AskView, asks_for
 from boards.queries.run_acts import RunAct, Standing, acts_on, stands_in_the_way
+from boards.queries.run_due import Countdown, countdown, due_moments, stops_of
 from boards.queries.run_inner import Inside
 from boards.queries.run_log import Log, run_log
 from boards.queries.run_more import inside, signal_words, spans_inside, told_events
@@ -26,7 +27,7 @@ from boards.queries.run_steps import PERSON_KINDS, StepView, run_state, step_vie
 from boards.queries.run_time import Axis, Span, TimeRow, bars, sums
 from boards.queries.schema_fields import Field, fields_of
 from boards.queries.task_output import Shown, shown
-from boards.states import LIVE, HoldState, Phase, RunStatus, Status
+from boards.states import LIVE, Cause, HoldState, Phase, RunStatus, Status
 
 _HEAVY: Final = ("context", "write_log", "steers", "input", "goal", "metadata", "retry_ledger")
 _SAME_MOVE: Final = timedelta(seconds=2)  # a move and the question that it closes are written together
@@ -70,17 +71,6 @@ class Moment:
 
 
 @dataclass(frozen=True, slots=True)
-class Countdown:
-    """The due time of the current step's turn: seconds used of those it has."""
-
-    due_at: datetime
-    step_name: str
-    used: int
-    given: int
-    asks: bool
-
-
-@dataclass(frozen=True, slots=True)
 class RunPage:
     run: FlowRun
     now: datetime
@@ -98,6 +88,7 @@ class RunPage:
     data: Shown
     acts: list[RunAct]
     stopping: bool
+    due_passed: bool  # what is being stopped was withdrawn
     countdown: Countdown | None
     task: Task | None
     log: Log
@@ -168,7 +159,9 @@ def run_page(run: FlowRun, member: Member, *, step: str = "") -> RunPage:
     holds = [ask.hold for ask in asks]
     open_holds = [hold for hold in holds if hold.state == HoldState.OPEN]
     task = by_key.get(run.current_visit.task_id or 0) if run.current_visit else None
-    stopping = bool(task and task.is_ended) and Debt.objects.filter(task=task, kind="session_stop").exists()
+    works = any(each.visit_id == run.current_visit_id and not each.is_ended for each in tasks)
+    causes = stops_of(run) if not works else set()
+    stopping = bool(causes)
     agent = run.version.settings.get("agent", "")
     changes = list(StepChange.objects.filter(run=run).order_by("pk"))
     passed = _passed(steps, visits, by_key, holds, changes)
@@ -196,7 +189,7 @@ def run_page(run: FlowRun, member: Member, *, step: str = "") -> RunPage:
         run=run,
         now=now,
         state="stopping" if stopping else state,
-        state_words=words,
+        state_words=_("Stopping…") if stopping else words,
         steps=nodes,
         asks=[ask for ask in asks if ask.is_open],
         answered=[ask for ask in asks if not ask.is_open],
@@ -209,7 +202,8 @@ def run_page(run: FlowRun, member: Member, *, step: str = "") -> RunPage:
         data=shown(run.data),
         acts=acts_on(standing, member),
         stopping=stopping,
-        countdown=_countdown(run, nodes, task, open_holds, now),
+        due_passed=Cause.WITHDRAW in causes,
+        countdown=countdown(run, nodes, works=works, asks=bool(open_holds), now=now),
         task=task,
         log=run_log(run, names, now, own=not step),
         filters=[node for node in nodes if node.key in worked],
@@ -328,6 +322,7 @@ def _history(
         for ask in closed
         if ask.hold.answered_at and ask.hold.pk not in moved
     ]
+    told += [Moment("clock", due.what, due.rest, due.at, "answered") for due in due_moments(run)]
     if run.completed_at:
         icon = {RunStatus.COMPLETED: "done", RunStatus.FAILED: "stuck"}.get(RunStatus(run.status), "skipped")
         told.append(Moment(icon, "", "", run.completed_at, run.status))
@@ -407,17 +402,3 @@ def _standing(
         filed=filed,
         stopping=stopping,
     )
-
-
-def _countdown(
-    run: FlowRun, nodes: Sequence[StepView], task: Task | None, open_holds: Sequence[Hold], now: datetime
-) -> Countdown | None:
-    """The due time of a turn; an approval's own due time stands in its question."""
-    visit = run.current_visit
-    if visit is None or visit.due_at is None or visit.left_at or task is None or task.is_ended:
-        return None
-    if run.status != RunStatus.ACTIVE:
-        return None
-    name = next((node.name for node in nodes if node.key == visit.step_key), visit.step_key)
-    used = int((now - visit.entered_at).total_seconds())
-    return Countdown(visit.due_at, name, used, int((visit.due_at - visit.entered_at).total_seconds()), bool(open_holds))

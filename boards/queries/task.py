@@ -60,7 +60,9 @@ __all__ = [
 MAX_ATTEMPTS: Final = 50
 MAX_EVENTS: Final = 50
 # Each has a form of its own on the page.
-_AT_THE_HEAD: Final = frozenset({"accept", "send_back", "complete", "hand_back", "claim", "steer", "follow_up"})
+_AT_THE_HEAD: Final = frozenset(
+    {"accept", "send_back", "complete", "hand_back", "claim", "steer", "follow_up", "file_again"}
+)
 
 _SETTLING: Final = ("cascade", "notice", "session_stop")
 
@@ -137,6 +139,11 @@ class TaskPage:
     @property
     def newest(self) -> AttemptView | None:
         return self.attempts[0] if self.attempts else None
+
+    @property
+    def waiting_below(self) -> int:
+        """How many tasks that depend on it directly still wait."""
+        return sum(ref.status in {Status.PENDING, Status.HELD} for ref in self.beside.waited_by)
 
     @property
     def overdue(self) -> bool:

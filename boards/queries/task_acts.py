@@ -183,6 +183,10 @@ def _not_follow_up(view: TaskView, member: Member) -> str:
     return _("It never ran, so there is nothing to follow up.") if view.task.started_at is None else ""
 
 
+def _not_file_again(view: TaskView, member: Member) -> str:
+    return "" if view.task.withdrawn else _("Only a task whose due time passed is filed again as a new one.")
+
+
 def hits(view: TaskView) -> str:
     """What an ending of this task hits beside itself, as a sentence, or ""."""
     if not view.dependents:
@@ -247,5 +251,6 @@ _RULES = (
     _Rule("cancel", lambda: _("Cancel"), "tasks.cancel", _not_cancel, "x", hits),
     _Rule("steer", lambda: _("Send"), "tasks.steer", _not_steer, "right"),
     _Rule("follow_up", lambda: _("File a follow-up"), "tasks.file", _not_follow_up, "follow"),
+    _Rule("file_again", lambda: _("File it again as a new task"), "tasks.file", _not_file_again, "again"),
 )
 _BY_VERB = {rule.verb: rule for rule in _RULES}

@@ -33,6 +33,7 @@ from boards.tasks.edits import (
 )
 from boards.tasks.endings import Settlement, settle_many
 from boards.tasks.filing import file_task, file_tasks
+from boards.tasks.filing_again import file_again
 from boards.tasks.follow_ups import at_work, chain_of, current_of
 from boards.tasks.leases import keep_lease
 from boards.tasks.moving import cancelled_by, hold, release, retry, set_paused, start_anyway
@@ -75,6 +76,7 @@ from boards.tasks.verbs import (
     skip,
     stopping,
     withdraw,
+    withdraw_many,
 )
 from boards.tasks.waiting import get_task
 
@@ -120,6 +122,7 @@ __all__ = [
     "did_write_land",
     "end_for_good",
     "fail",
+    "file_again",
     "file_task",
     "file_tasks",
     "find_task_partitions",
@@ -165,4 +168,5 @@ __all__ = [
     "take_owed_notice",
     "update_task",
     "withdraw",
+    "withdraw_many",
 ]

@@ -15,13 +15,13 @@ from boards.debts import owing
 from boards.event_log import Entry, record_all
 from boards.locks import Rank, taking
 from boards.models import Debt, Hold, Task, TaskDep, Visit
-from boards.states import TERMINAL, HoldKind, HoldState, Status, Verb
+from boards.states import TERMINAL, Cause, HoldKind, HoldState, Status, Verb
 from boards.tasks import notices
 
 if TYPE_CHECKING:
     from boards.tasks.endings import Ended
 
-WITHDRAW: Final = "withdraw"  # the cause of a withdraw and of all that follows from it
+WITHDRAW: Final = Cause.WITHDRAW  # the cause of a withdraw and of all that follows from it
 WITHDRAWN_WORDS: Final = "The due time passed."
 
 
@@ -142,12 +142,13 @@ def ask_again(chain: Chain, task: Task) -> None:
 
 def owe(one: Ended) -> None:
     """The debts of one ending. A row that went back to pending owes nothing but the stop of its old worker."""
-    stop = _owe_stop(one)
+    lend = _owe_lend_end(one) if _is_withdrawn(one) else None
+    stop = _owe_stop(one, after=lend)
     if one.task.status not in TERMINAL:
         return
     told = notices.is_owed_by(one)
     if _is_withdrawn(one):
-        _owe_withdraw(one, stop)
+        _owe_withdraw(one, stop or lend)
         cascade = None
     else:
         _owe_resume(one)
@@ -159,8 +160,8 @@ def owe(one: Ended) -> None:
     if one.settlement.cancel_filed:
         _owe_children(one)
     if one.task.visit_id is not None:
-        of_turn = one.settlement.cause == "user_cancel"
-        _owe_advance(one, "task_ended", after=stop if of_turn else None)
+        of_turn = one.settlement.cause == Cause.USER_CANCEL
+        _owe_advance(one, after=stop if of_turn else None)
 
 
 def _is_withdrawn(one: Ended) -> bool:
@@ -171,20 +172,34 @@ def _ending(one: Ended) -> str:
     return f"{one.task.pk}:{one.task.attempts}:{one.task.revision}"
 
 
-def _owe_withdraw(one: Ended, stop: Debt | None) -> None:
-    """A withdraw never cascades. Its clean-up is a chain, each link due when the one before is paid: the stop, what
-    was held for a yes, then the step's failure (spec: 05 section 4.3). The right of its worker ended with the write
-    itself: the ticket names a grant that the row has no more.
+def _owe_lend_end(one: Ended) -> Debt | None:
+    """The first link of a withdraw's clean-up: what the worker was lent on an attempt that was still open."""
+    if not one.ending:
+        return None
+    data = {"attempt": one.task.attempts}
+    return owing.owe("lend_end", f"lend_end:{_ending(one)}", task=one.task, data=data)
+
+
+def _owe_withdraw(one: Ended, after: Debt | None) -> None:
+    """A withdraw never cascades. Its clean-up is a chain, each link due when the one before is paid: the end of the
+    lend, the stop, what was held for a yes, then the step's failure (spec: 05 section 4.3).
     """
     task = one.task
     if Task.objects.filter(filed_by_task=task.pk).exclude(status__in=sorted(TERMINAL)).exists():
         _owe_children(one)
-    after = stop
     if task.open_holds:
         key = f"holds_discard:{_ending(one)}"
         after = owing.owe("holds_discard", key, task=task, after=after, data={"reason": one.settlement.text})
     if task.visit_id is not None:
-        _owe_advance(one, "timeout", after=after)
+        _owe_failure_steps(one, after)
+
+
+def _owe_failure_steps(one: Ended, after: Debt | None) -> None:
+    due_at = one.settlement.due_at
+    data: dict[str, Any] = {"visit": one.task.visit_id, "task_key": one.task.pk}
+    data |= {"due_at": due_at.isoformat()} if due_at else {}
+    key, run_id = f"flow_failure_steps:{_ending(one)}", run_of(one.task)
+    owing.owe("flow_failure_steps", key, task=one.task, run=run_id, after=after, data=data)
 
 
 def _owe_resume(one: Ended) -> None:
@@ -202,7 +217,7 @@ def _owe_resume(one: Ended) -> None:
 def _owe_cascade(one: Ended, told: bool) -> Debt | None:
     """`told`: the filer hears of this ending, so it is told of the dependents with it and not by each of them."""
     task, settlement = one.task, one.settlement
-    of_turn = task.visit_id is not None and settlement.cause == "user_cancel"
+    of_turn = task.visit_id is not None and settlement.cause == Cause.USER_CANCEL
     if task.status == Status.COMPLETED or of_turn or not TaskDep.objects.filter(dependency=task.pk).exists():
         return None
     sessions = settlement.told | ({str(task.filer_id)} if told else set())
@@ -224,15 +239,15 @@ def _owe_children(one: Ended) -> None:
     owing.owe("children_cancel", f"children_cancel:{_ending(one)}", task=one.task, data={"cause": one.settlement.cause})
 
 
-def _owe_advance(one: Ended, trigger: str, after: Debt | None) -> None:
+def _owe_advance(one: Ended, after: Debt | None) -> None:
     task, settlement = one.task, one.settlement
     data: dict[str, Any] = {
         "visit": task.visit_id,
-        "trigger": trigger,
+        "trigger": "task_ended",
         "task_key": task.pk,
         "ending": str(task.status),
         "cause": settlement.cause or settlement.via,
-        "had_open_hold": task.open_holds > 0,
+        "had_open_hold": task.open_holds > 0 or settlement.asked,
     }
     owing.owe("flow_advance", f"flow_advance:{_ending(one)}", task=task, run=run_of(task), after=after, data=data)
 
@@ -242,7 +257,7 @@ def _reason(task: Task) -> str:
     return f"“{task.label}” {'failed' if task.status == Status.ERRORED else 'was skipped'}."
 
 
-def _owe_stop(one: Ended) -> Debt | None:
+def _owe_stop(one: Ended, after: Debt | None = None) -> Debt | None:
     """A drain that still runs the row stops its worker; a suspended run has no process to stop."""
     drain = (one.claimed_by or {}).get("drain")
     by_itself = one.settlement.options.claim is not None or one.settlement.verb is Verb.ABANDON
@@ -253,6 +268,7 @@ def _owe_stop(one: Ended) -> Debt | None:
         f"session_stop:{one.task.pk}:{one.task.attempts}:{one.task.grant_no}",
         task=one.task,
         payer=f"drain:{drain}",
+        after=after,
         data={
             "attempt": one.task.attempts,
             "grant_no": one.task.grant_no,

@@ -5,10 +5,13 @@ Each is safe to repeat: it looks at the rows again under their locks and does no
 
 from __future__ import annotations
 
+from django.db.models.functions import Now
+
 from boards.actors import service
 from boards.debts.kinds import pays
-from boards.models import Debt, Task, TaskDep
-from boards.states import TERMINAL, Status, Verb
+from boards.locks import Rank, taking
+from boards.models import Attempt, Debt, Task, TaskDep
+from boards.states import TERMINAL, Cause, Status, Verb
 from boards.tasks import rows
 from boards.tasks.aftermath import WITHDRAW, Reason, close_holds
 from boards.tasks.cleaning import CASCADE_FROM, CASCADE_WAS_HELD
@@ -51,7 +54,7 @@ def cascade(debt: Debt) -> bool:
                 Options(advisory=True),
                 text=debt.data["reason"],
                 via="cascade",
-                cause="cascade",
+                cause=Cause.CASCADE,
                 metadata={CASCADE_FROM: cause.public_id}
                 | ({CASCADE_WAS_HELD: True} if locked[key].status == Status.HELD else {}),
                 told=frozenset(debt.data.get("told", ())),
@@ -87,7 +90,8 @@ def children_cancel(debt: Debt) -> bool:
     chain = service("sweeper", parent.board.space_id)
     ended = "was withdrawn, since its due time passed" if parent.withdrawn else "was cancelled"
     reason = f"“{parent.label}”, which filed this, {ended}."
-    cause = debt.data.get("cause", "")
+    # Nobody cancelled these themselves: the parent's own cause must not count as theirs.
+    cause = WITHDRAW if parent.withdrawn else Cause.PARENT_STOP
     settle_many(
         [
             Settlement(
@@ -104,6 +108,19 @@ def children_cancel(debt: Debt) -> bool:
         ]
     )
     return len(keys) < PER_TRANSACTION
+
+
+@pays("lend_end")
+def lend_end(debt: Debt) -> bool:
+    """End what the worker of a withdrawn attempt was lent, and note since when it has nothing left.
+
+    Its ticket is void since the withdraw's own write; this is the record of it, and the place for rights that are rows.
+    """
+    taking(Rank.ATTEMPT)
+    Attempt.objects.filter(task=debt.task_id, number=debt.data["attempt"], lend_ended_at=None).update(
+        lend_ended_at=Now()
+    )
+    return True
 
 
 @pays("holds_discard")

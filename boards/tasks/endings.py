@@ -11,7 +11,7 @@ import copy
 import json
 import random
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
@@ -58,6 +58,7 @@ class Settlement:
     metadata: dict[str, Any] = field(default_factory=dict)
     told: frozenset[str] = frozenset()  # sessions that hear of it by the ending that cascaded here
     due_at: datetime | None = None  # the due time that passed, of a withdraw
+    asked: bool = False  # the turn asked a person beside the task's own questions
 
 
 @dataclass(slots=True)
@@ -74,10 +75,13 @@ class Ended:
 
 
 @engine_transaction
-def settle_many(settlements: Sequence[Settlement]) -> list[TaskWriteOutcome]:
+def settle_many(
+    settlements: Sequence[Settlement], *, closing: Callable[[int], object] | None = None
+) -> list[TaskWriteOutcome]:
     """End many rows in one transaction; the answers stand in the order of the settlements.
 
-    Raises IllegalTaskTransition (and writes nothing) where one is refused and nothing softens it.
+    `closing` closes other questions in the same write, where the lock order has its place for holds; it is told how
+    many rows ended. Raises IllegalTaskTransition (and writes nothing) where one is refused and nothing softens it.
     """
     settlements = [replace(s, text=report_line(s.text)) if s.text else s for s in settlements]
     budget = _Budget(settlements)
@@ -90,6 +94,8 @@ def settle_many(settlements: Sequence[Settlement]) -> list[TaskWriteOutcome]:
     aftermath.count_down([e.task.pk for e in ended if e.task.status == Status.COMPLETED])
     _close_attempts(ended)
     aftermath.discard_holds(ended)
+    if closing is not None:
+        closing(len(ended))
     for one in ended:
         aftermath.owe(one)
     for plan in planned:

@@ -6,6 +6,7 @@ option softens it. `cancel` is always advisory.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
@@ -19,7 +20,7 @@ from boards.tasks import partitions, rows
 from boards.tasks.aftermath import WITHDRAW, WITHDRAWN_WORDS
 from boards.tasks.cleaning import MAX_REASON, checked_text, required_text
 from boards.tasks.decisions import Options
-from boards.tasks.endings import Settlement, settle
+from boards.tasks.endings import Settlement, settle, settle_many
 from boards.tasks.types import TaskWriteOutcome, Ticket
 
 
@@ -108,18 +109,22 @@ def withdraw(
     manifest and in no role, and the acting hop decides. A completed task raises IllegalTaskTransition, or declines
     with `if_allowed`: whichever of the two came first has won (spec: 01 "Withdraw", 05 section 4).
     """
-    row = _visible(chain, task, "tasks.withdraw")
-    return settle(
-        Settlement(
-            Verb.FLOW_DEADLINE,
-            chain,
-            row.pk,
-            Options(if_allowed=if_allowed),
-            text=WITHDRAWN_WORDS,
-            via="flow",
-            cause=WITHDRAW,
-            due_at=due_at,
-        )
+    return withdraw_many(chain, {_key(task): due_at}, if_allowed=if_allowed)[0]
+
+
+def withdraw_many(
+    chain: Chain, due: Mapping[int, datetime | None], *, if_allowed: bool = False
+) -> list[TaskWriteOutcome]:
+    """Withdraw the tasks of one stay in one write: key -> the due time that passed; answers in that order."""
+    found = [(_visible(chain, key, "tasks.withdraw").pk, due_at) for key, due_at in due.items()]
+    options = Options(if_allowed=if_allowed)
+    return settle_many(
+        [
+            Settlement(
+                Verb.FLOW_DEADLINE, chain, key, options, text=WITHDRAWN_WORDS, via="flow", cause=WITHDRAW, due_at=due_at
+            )
+            for key, due_at in found
+        ]
     )
 
 

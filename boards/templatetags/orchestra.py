@@ -117,7 +117,7 @@ def first_sign(name: str) -> str:
 @register.simple_tag
 def when(moment: datetime | None, shape: str = "age", classes: str = "", prefix: str = "") -> SafeString | str:
     """A moment. `shape`: age (26 min), ago (26 min ago), clock (10:12), second (10:12:08), due (due 12:00), moment;
-    till: how long from now (in 19 h), or how late (12 min late).
+    till: how long from now (in 19 h), or how late (12 min late); left: a countdown (1 h 17 min left).
     """
     if moment is None:
         return ""
@@ -193,7 +193,7 @@ def _rendered_run(view: RunCard, is_mine: bool, language: str | None) -> str:
 
 # Drawn anew by each process: no text of a card can hold it, and stand where a moment is put in.
 _MARK: Final = f"\x01{secrets.token_hex(8)}\x01"
-_TIMES: Final = re.compile(f"{_MARK}(age|due|clock|second) ([0-9]{{1,12}}){_MARK}")
+_TIMES: Final = re.compile(f"{_MARK}(age|due|clock|second|left) ([0-9]{{1,12}}){_MARK}")
 
 
 def _told(found: re.Match[str]) -> str:
@@ -245,6 +245,8 @@ def _in_words(moment: datetime, shape: str) -> str:
     if shape == "till":
         words = _("%(age)s late") if passed > 0 else _("in %(age)s")
         return words % {"age": age_words(abs(passed))}
+    if shape == "left":
+        return _("%(span)s left") % {"span": span_words(-passed)} if passed < 0 else _("its time is up")
     if shape == "due" and passed > 0:
         return _("overdue %(age)s") % {"age": age_words(passed)}
     utc = moment.astimezone(UTC)
@@ -266,6 +268,15 @@ def age_words(seconds: float) -> str:
     if seconds < 86400:
         return _("%(n)s h") % {"n": seconds // 3600}
     return _("%(n)s d") % {"n": seconds // 86400}
+
+
+def span_words(seconds: float) -> str:
+    """40 s, 26 min, 1 h 17 min, 2 d 3 h: what a countdown shows, by the two largest units."""
+    seconds = max(0, int(seconds))
+    if seconds < 3600:
+        return age_words(seconds)
+    small = seconds % 86400 // 3600 * 3600 if seconds >= 86400 else seconds % 3600 // 60 * 60
+    return f"{age_words(seconds)} {age_words(small)}" if small else age_words(seconds)
 
 
 @register.filter

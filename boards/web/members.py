@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, cast
 
 from django.contrib.auth.views import redirect_to_login
+from django.db.models.functions import Now
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.cache import patch_cache_control, patch_vary_headers
@@ -39,6 +41,7 @@ class MemberRequest(HttpRequest):
     memberships: list[Member]
     chain: Chain
     cursor: str  # where the page stands: taken before anything else is read
+    now: datetime  # what the database's clock said then
     htmx: HtmxDetails
 
 
@@ -54,7 +57,7 @@ def member_page(
         memberships: list[Any] = list(
             Member.objects.filter(user=request.user)
             .select_related("space")
-            .annotate(snapshot=snapshot())
+            .annotate(snapshot=snapshot(), db_now=Now())
             .order_by("space__name", "pk")
         )
         if not memberships:
@@ -65,6 +68,7 @@ def member_page(
         asked.member = _current(memberships, request.session.get(SPACE_KEY))
         asked.member.user = request.user
         asked.cursor = cursor_at(memberships[0].snapshot)
+        asked.now = memberships[0].db_now
         # Lazy: a page that only reads needs no session of the member's own.
         asked.chain = cast("Chain", SimpleLazyObject(lambda: actors.person(asked.member)))
         response = view(asked, *args, **kwargs)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Mapping
+from datetime import timedelta
 from typing import Any, Final
 
 from django.http import Http404, HttpResponse, QueryDict
@@ -25,6 +26,7 @@ from boards.web.answers import acted, refused
 from boards.web.inputs import read_inputs, read_json, told
 from boards.web.members import MemberRequest, member_page
 
+MAX_SPAN: Final = 9_999  # of any unit
 CHANGED: Final = "run:changed"  # static/js/run.js reads the parts of the page again
 
 Verb = Callable[[Chain, FlowRun, QueryDict], str]
@@ -142,12 +144,29 @@ def _move(chain: Chain, found: FlowRun, form: QueryDict) -> str:
 
 def _cancel_turn(chain: Chain, found: FlowRun, form: QueryDict) -> str:
     outcome = flows.cancel_turn(chain, found)
-    return _("Turn cancelled.") if outcome.landed else _("The turn had ended already.")
+    if outcome.landed:
+        return _("Turn cancelled.")
+    if found.current_visit and flows.awaits_stop(found.current_visit):
+        return _("The turn is being stopped already.")
+    return _("The turn had ended already.")
 
 
 def _cancel_run(chain: Chain, found: FlowRun, form: QueryDict) -> str:
     flows.cancel_run(chain, found, form.get("reason", ""))
     return _("Run cancelled.")
+
+
+_UNITS: Final = {"minutes": 60, "hours": 3600, "days": 86_400}
+
+
+def _move_due_time(chain: Chain, found: FlowRun, form: QueryDict) -> str:
+    """So long from now, by the database's clock: no zone has to be known for that."""
+    given, unit = form.get("span", ""), _UNITS.get(form.get("unit", ""))
+    if unit is None or not (given.isascii() and given.isdigit()) or not 0 < int(given) <= MAX_SPAN:
+        raise InvalidInput(_("Say in how many minutes, hours or days it is due."), field="span")
+    to = found.db_now + timedelta(seconds=int(given) * unit)  # type: ignore[attr-defined]
+    flows.move_due_time(chain, found, to, form.get("reason", ""), visit_id=_visit(form))
+    return _("The due time was moved.")
 
 
 VERBS: Final[Mapping[str, Verb]] = {
@@ -157,6 +176,7 @@ VERBS: Final[Mapping[str, Verb]] = {
     "skip": _skip,
     "run_from": _run_from,
     "move": _move,
+    "move_due_time": _move_due_time,
     "cancel_turn": _cancel_turn,
     "cancel_run": _cancel_run,
 }

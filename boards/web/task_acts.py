@@ -67,7 +67,24 @@ def follow_up(request: MemberRequest, slug: str, public_id: str) -> HttpResponse
         made = tasks.file_task(request.chain, task.board, filing, idempotency_key=key)
     except Refusal as refusal:
         return _refused(request, refusal, back)
-    address = resolve_url("web:task", slug, made.public_id)
+    return _filed(request, resolve_url("web:task", slug, made.public_id))
+
+
+@require_POST
+@member_page
+def file_again(request: MemberRequest, slug: str, public_id: str) -> HttpResponse:
+    """File a withdrawn task again: a toast that leads to the new one, or on to its page."""
+    task = find_task(request.member, slug, public_id)
+    if task is None:
+        raise Http404
+    try:
+        made = tasks.file_again(request.chain, task, in_its_place="in_its_place" in request.POST)
+    except Refusal as refusal:
+        return _refused(request, refusal, resolve_url("web:task", slug, public_id))
+    return _filed(request, resolve_url("web:task", slug, made.public_id))
+
+
+def _filed(request: MemberRequest, address: str) -> HttpResponse:
     if not request.htmx:
         messages.success(request, _("Filed."))
         return redirect(address)

@@ -23,5 +23,6 @@ urlpatterns: list[URLPattern] = [
     path("b/<slug:slug>/t/<task_id:public_id>/attempts/<int:number>", task.task_attempt, name="task_attempt"),
     path("b/<slug:slug>/t/<task_id:public_id>/edit/", task_forms.edit_task, name="task_edit"),
     path("b/<slug:slug>/t/<task_id:public_id>/follow_up", task_acts.follow_up, name="follow_up"),
+    path("b/<slug:slug>/t/<task_id:public_id>/file_again", task_acts.file_again, name="file_again"),
     path("b/<slug:slug>/t/<task_id:public_id>/<slug:verb>", task_acts.task_act, name="task_act"),
 ]

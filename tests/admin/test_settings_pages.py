@@ -109,3 +109,18 @@ def test_an_operator_of_one_space_sets_nobodys_password(cast: Cast) -> None:
     operator = cast.client(cast.operator)
     assert operator.get(reverse("admin:boards_user_change", args=[cast.member.user_id])).status_code == 200
     assert operator.get(reverse("admin:auth_user_password_change", args=[cast.member.user_id])).status_code == 403
+
+
+def test_the_due_time_of_agent_steps_is_a_setting_of_the_space(cast: Cast) -> None:
+    operator, space = cast.client(cast.operator), cast.board.space
+    address = reverse("admin:boards_space_change", args=[space.pk])
+    refused = operator.post(address, form_of(operator, address) | {"agent_timeout_ms": "10"})
+    assert refused.status_code == 200
+    assert operator.post(address, form_of(operator, address) | {"agent_timeout_ms": "3600000"}).status_code == 302
+    space.refresh_from_db()
+    assert space.agent_timeout_ms == 3_600_000
+    event = Event.objects.get(kind="space.edited")
+    assert (event.actor, event.data) == ("Olga", {"fields": ["agent_timeout_ms"]})
+    assert operator.post(address, form_of(operator, address) | {"agent_timeout_ms": ""}).status_code == 302
+    space.refresh_from_db()
+    assert space.agent_timeout_ms is None

@@ -11,11 +11,11 @@ from datetime import timedelta
 import pytest
 from django.db.models.functions import Now
 
-from boards import people, sweeping, tasks
+from boards import sweeping, tasks
 from boards.models import Debt, Event, FlowOperation, Hold, Task
 from tests import cast
 from tests.crash.processes import ROOT, database_url
-from tests.flows.cast import Stage, fresh, place
+from tests.flows.cast import Stage, place
 
 pytestmark = [pytest.mark.crash, pytest.mark.django_db(transaction=True)]
 
@@ -94,22 +94,3 @@ def test_a_stop_is_owed_until_its_worker_is_gone(stage: Stage) -> None:
     assert sweeping.sweep_once().done["stops of dead drains paid"] == 1
     assert sweeping.sweep_once().total == 0
     assert not Debt.objects.exists()
-
-
-@pytest.mark.parametrize(("kind", "point"), [("holds_discard", "before"), ("holds_discard", "inside"),
-                                             ("flow_advance", "inside")])  # fmt: skip
-def test_the_chain_of_a_withdraw_goes_on_where_it_broke(kind: str, point: str, stage: Stage) -> None:
-    run = stage.started()
-    got = stage.claim()
-    agent = cast.agent_chain(stage.board)
-    hold = people.open_hold(agent, claim=got.ticket, kind="approval", prompt="Publish?")
-    people.suspend(got.ticket)
-    killed("withdraw", got.task, kind, point)
-    hold.refresh_from_db()
-    assert hold.state == ("open" if kind == "holds_discard" else "discarded")
-    assert place(run) == "write active"
-    sweep()
-    hold.refresh_from_db()
-    assert (hold.state, place(run), fresh(run).error) == ("discarded", "write failed", "The due time passed.")
-    assert Event.objects.filter(kind="hold.discarded").count() == 1
-    assert Event.objects.filter(kind="step.failed").count() == 1

@@ -213,7 +213,7 @@ def test_a_withdrawn_turn_fails_its_step_once_its_worker_has_stopped(stage: Stag
     paying.pay(Debt.objects.get(kind="session_stop").pk)
     settle()
     row = fresh(run)
-    assert (place(run), row.error) == ("write failed", "The due time passed.")
+    assert (place(run), row.error) == ("write failed", "The due time of Write passed, so its task was withdrawn.")
     assert row.current_visit is not None
     assert row.current_visit.phase == "failure"
     assert Event.objects.filter(run=run, kind="step.failed", cause="timeout").count() == 1

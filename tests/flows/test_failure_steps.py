@@ -124,7 +124,7 @@ def test_a_withdrawn_turn_runs_them_too(stage: Stage) -> None:
     withdraw(stage, "Write")
     assert outcomes(run) == {"clean": "open"}
     assert events(run, "step.failed")[0].cause == "timeout"
-    assert "The due time passed." in open_task("Clean up").goal
+    assert "The due time of Write passed" in open_task("Clean up").goal
 
 
 def test_a_step_that_cannot_begin_runs_them_too(stage: Stage) -> None:

@@ -99,7 +99,7 @@ class TestWait:
         run = started(stage, WAIT)
         flows.mark_complete(stage.anna, fresh(run))
         settle()
-        Visit.objects.update(due_at=Now() - timedelta(hours=1))
+        Visit.objects.filter(left_at__isnull=False).update(due_at=Now() - timedelta(hours=1))
         sweeping.sweep_once()
         assert place(run) == "go active"
         assert StepChange.objects.filter(run=run, from_step="pause").count() == 1

@@ -135,5 +135,8 @@ def test_a_due_time_of_the_whole_stage_fails_it(stage: Stage) -> None:
     assert (visit.due_at - visit.entered_at).total_seconds() == pytest.approx(60, abs=1)
     Visit.objects.update(due_at=Now() - timedelta(seconds=1))
     withdraw(stage, "Plan")
-    assert (place(run), fresh(run).error) == ("build failed", "The due time passed.")
+    assert (place(run), fresh(run).error) == (
+        "build failed",
+        "The due time of Build passed, so what it still had at work was withdrawn.",
+    )
     assert set(Task.objects.values_list("status", flat=True)) == {"cancelled"}
