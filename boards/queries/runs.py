@@ -334,6 +334,8 @@ def _way(change: StepChange, names: Mapping[str, str]) -> str:
         "from": names.get(change.from_step, change.from_step),
         "to": names.get(change.to_step, change.to_step),
     }
+    if change.trigger == StepChange.Trigger.QUEUE_PROMOTION and change.from_step == change.to_step:
+        return _("A place in %(to)s came free") % way
     if change.trigger != StepChange.Trigger.MANUAL:
         return f"{way['from']} → {way['to']}"
     return _("%(who)s moved it from %(from)s to %(to)s") % (way | {"who": change.actor or _("Somebody")})

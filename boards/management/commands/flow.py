@@ -32,6 +32,8 @@ class Command(BaseCommand):
             "--input", action="append", default=[], metavar="NAME=VALUE", help="an input of the run; may be repeated"
         )
         start.add_argument("--name", default="", help="what the run is called")
+        start.add_argument("--step", default="", help="the step it begins in, where that is not the first")
+        start.add_argument("--priority", type=int, default=0, help="higher ones are let into a full step first (0)")
         start.add_argument("--as", dest="username", default="", help="the member who starts it (the first operator)")
         start.add_argument("--follow", action="store_true", help="print progress until it ends or waits on a person")
         validate = acts.add_parser("validate", help="judge a file of flows")
@@ -63,7 +65,8 @@ class Command(BaseCommand):
         version = FlowVersion.objects.filter(flow=flow).order_by("-number").first()
         schema = flows.load(version).inputs if version else {}
         inputs = dict(_input(pair, schema) for pair in options["input"])
-        run = flows.start(_chain(flow.space, username), flow, inputs, name)
+        where = {"step": options["step"], "priority": options["priority"]}
+        run = flows.start(_chain(flow.space, username), flow, inputs, name, **where)
         self.stdout.write(f"{run.name} started as run {run.number} of {flow.name}: {_address(run)}")
         if follow:
             self._follow(run)
