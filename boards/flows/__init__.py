@@ -14,10 +14,11 @@ from boards.flows.cancelling import cancel_run, cancel_turn
 from boards.flows.deadlines import move_due_time, withdraw_due
 from boards.flows.definition import Action, FlowDefinition, StepDefinition, load
 from boards.flows.goals import GoalState, goal
-from boards.flows.library import install, save_version
+from boards.flows.importing import import_flows
+from boards.flows.library import add_template, install, save_version
 from boards.flows.moving import mark_complete, move, run_again
 from boards.flows.promotion import promote_waiting
-from boards.flows.refusals import IllegalRunMove, RunMovedOn, StepFull
+from boards.flows.refusals import FlowChanged, IllegalRunMove, RunMovedOn, StepFull
 from boards.flows.signals import complete_step, signal
 from boards.flows.starting import checked_inputs, start, start_again
 from boards.flows.steps import calling as _calling
@@ -28,6 +29,7 @@ from boards.flows.validation import validate
 
 __all__ = [
     "Action",
+    "FlowChanged",
     "FlowDefinition",
     "GoalState",
     "IllegalRunMove",
@@ -41,6 +43,7 @@ __all__ = [
     "_goal_judging",
     "_parallel",
     "_stage",
+    "add_template",
     "advance",
     "archive",
     "archive_due",
@@ -52,6 +55,7 @@ __all__ = [
     "complete_step",
     "for_each",
     "goal",
+    "import_flows",
     "install",
     "load",
     "mark_complete",

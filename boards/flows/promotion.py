@@ -24,7 +24,7 @@ from boards.locks import engine_transaction
 from boards.models import Debt, FlowRun, FlowStep, Hold, StepChange
 from boards.states import HoldState, Phase, RunStatus, Status
 
-# A card of these is done in its step once it waits there; what else has to come first is asked below.
+# A card of these is done in its step once it waits there; of the others, once the stay has handed something in.
 PULLED_KINDS: Final = ("column", "agent", "task", "approval", "input", "notify")
 
 
@@ -118,7 +118,7 @@ def _in_feeder(flow_id: int, key: str, limits: Limits, but: int | None) -> Query
     is_done = Q(current_visit__task=None) | Q(current_visit__task__status=Status.COMPLETED)
     runs_there = FlowRun.objects.filter(
         Exists(steps.filter(key=key)),
-        Exists(steps.filter(key=feeder, kind__in=PULLED_KINDS)),
+        Exists(steps.filter(key=feeder, kind__in=PULLED_KINDS)) | Q(current_visit__output__isnull=False),
         is_done,
         flow=flow_id,
         step_key=feeder,

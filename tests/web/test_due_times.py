@@ -16,6 +16,8 @@ from boards.debts import paying
 from boards.models import Branch, Debt, FlowRun, Visit
 from boards.queries.board import cards
 from boards.queries.cards import CardView
+from boards.queries.needs_you import waiting
+from boards.queries.silence import if_nobody
 from boards.templatetags.orchestra import render_card, span_words
 from tests import cast
 from tests.flows.cast import Stage, fresh, place, step_task
@@ -120,6 +122,21 @@ def test_a_branch_has_its_own_time_where_that_is_sooner(stage: Stage, run: FlowR
     assert cards(task.board, [task.pk]).cards[0].step_due_at == branch.due_at
     Branch.objects.filter(pk=branch.pk).update(role="failure", due_at=None)
     assert cards(task.board, [task.pk]).cards[0].step_due_at is None
+
+
+def test_a_question_of_one_branch_says_when_that_branch_is_due(stage: Stage, run: FlowRun, anna: Client) -> None:
+    task, visit = stage.claim(), fresh(run).current_visit
+    hold = people.open_hold(cast.agent_chain(stage.board), claim=task.ticket, kind="question", prompt="Which?")
+    Visit.objects.filter(pk=visit.pk).update(task=None)
+    work = Branch.objects.create(visit=visit, role="branch", key="one", position=0, task=task.task)
+    assert if_nobody(hold).at == visit.due_at
+    Branch.objects.filter(pk=work.pk).update(due_at=Now())
+    work.refresh_from_db()
+    hold.refresh_from_db()
+    assert if_nobody(hold).at == work.due_at
+    (row,) = waiting(stage.member).rows
+    assert row.due_at == work.due_at
+    assert "then withdrawn" in anna.get(reverse("web:needs_you")).content.decode()
 
 
 def test_what_has_ended_counts_no_more(stage: Stage, run: FlowRun) -> None:
