@@ -1,7 +1,8 @@
 """One outgoing POST to an address that somebody configured, as the rules for outgoing webhooks want it (spec: 09, 3).
 
-https only, but for hosts that WEBHOOK_ALLOW_HOSTS names (`name` or `name:port`); the name is resolved once, every address that is not public is
-refused, and the connection goes to the address that was checked. No redirect is followed. Signed as Standard Webhooks.
+https only, but for hosts that WEBHOOK_ALLOW_HOSTS names (`name` or `name:port`); the name is resolved once, every
+address that is not public is refused, and the connection goes to the address that was checked. No redirect is
+followed. Signed as Standard Webhooks.
 """
 
 from __future__ import annotations
