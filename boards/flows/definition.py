@@ -16,6 +16,21 @@ TERMINAL_NAMES: Final = frozenset({"done", "complete", "completed", "approved"})
 TRANSITIONS: Final = ("move_to_next", "move_to_previous", "move_to_step")
 MOMENTS: Final = ("on_enter", "on_turn_start", "on_turn_complete", "on_exit")
 WORKING_KINDS: Final = frozenset({"agent", "task"})
+ASKING_KINDS: Final = frozenset({"approval", "input"})
+KINDS: Final = (
+    "agent",
+    "task",
+    "approval",
+    "input",
+    "wait",
+    "choice",
+    "parallel",
+    "stage",
+    "loop",
+    "call",
+    "notify",
+    "column",
+)
 
 # Every field of a step but key, name, position and kind, with its default; what equals its default is not stored.
 STEP_DEFAULTS: Final[Mapping[str, Any]] = {
@@ -32,6 +47,21 @@ STEP_DEFAULTS: Final[Mapping[str, Any]] = {
     "allow_manual_move": True,
     "show_in_command_panel": True,
     "terminal": False,
+    "wip_limit": 0,
+    "pull_from": "",
+    "auto_archive_after_hours": 0,
+    # Of one kind only.
+    "schema": None,  # input
+    "duration_ms": None,  # wait
+    "until": "",  # wait
+    "join": "all",  # parallel
+    "judge": "",  # loop
+    "replanner": "",  # loop
+    "finalize": "",  # loop
+    "max_iterations": None,  # loop
+    "flow": "",  # call
+    "inputs": None,  # call
+    "to": "",  # notify
 }
 
 
@@ -59,8 +89,73 @@ class Action:
 
 
 @dataclass(frozen=True, slots=True)
+class Way:
+    """One way out of a `choice`: the step it leads to, taken where `when` holds; without `when` it is taken always."""
+
+    step: str
+    when: str = ""
+
+    def wire(self) -> dict[str, Any]:
+        return {"when": self.when, "step": self.step} if self.when else {"step": self.step}
+
+
+@dataclass(frozen=True, slots=True)
+class StageTask:
+    """One task of a `stage`, or seed of a `loop`. `deps`: keys of others in the same step; `goal` is a template."""
+
+    key: str
+    goal: str
+    title: str = ""
+    assignee: str = ""
+    required: bool = True
+    deps: tuple[str, ...] = ()
+    checker: str = ""
+    max_attempts: int | None = None
+    timeout_ms: int | None = None
+
+    def wire(self) -> dict[str, Any]:
+        told: dict[str, Any] = {"key": self.key, "goal": self.goal}
+        for name, default in STAGE_TASK_DEFAULTS.items():
+            if getattr(self, name) != default:
+                told[name] = list(self.deps) if name == "deps" else getattr(self, name)
+        return told
+
+
+STAGE_TASK_DEFAULTS: Final[Mapping[str, Any]] = {
+    "title": "",
+    "assignee": "",
+    "required": True,
+    "deps": (),
+    "checker": "",
+    "max_attempts": None,
+    "timeout_ms": None,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class OnFailure:
+    """What runs when the step fails, and what becomes of the run then: `fail`, `continue`, or `goto` a step's key.
+
+    The steps belong to the visit and have no column; none of them has an `on_failure` of its own.
+    """
+
+    steps: tuple[StepDefinition, ...] = ()
+    then: str = "fail"
+    goto: str = ""
+
+    def wire(self) -> dict[str, Any]:
+        then = f"goto {self.goto}" if self.then == "goto" else self.then
+        steps = [step.inner_wire() for step in self.steps]
+        return {"steps": steps, "then": then} if steps else {"then": then}
+
+
+@dataclass(frozen=True, slots=True)
 class StepDefinition:
-    """One step. Texts are '' when absent; `checker` '' leaves it to the board; durations are in milliseconds."""
+    """One step. Texts are '' when absent; `checker` '' leaves it to the board; durations are in milliseconds.
+
+    `join` of a `parallel`: "all", "any" or how many branches have to complete. `branches` and the steps of
+    `on_failure` are steps too, of kinds that file a task or ask. `tasks` are those of a `stage`, or a `loop`'s seeds.
+    """
 
     key: str
     name: str
@@ -83,6 +178,24 @@ class StepDefinition:
     allow_manual_move: bool = True
     show_in_command_panel: bool = True
     terminal: bool = False
+    wip_limit: int = 0
+    pull_from: str = ""
+    auto_archive_after_hours: int = 0
+    schema: Mapping[str, Any] | None = None
+    duration_ms: int | None = None
+    until: str = ""
+    join: str | int = "all"
+    judge: str = ""
+    replanner: str = ""
+    finalize: str = ""
+    max_iterations: int | None = None
+    flow: str = ""
+    inputs: Mapping[str, Any] | None = None
+    to: str = ""
+    choices: tuple[Way, ...] = ()
+    branches: tuple[StepDefinition, ...] = ()
+    tasks: tuple[StageTask, ...] = ()
+    on_failure: OnFailure | None = None
 
     @property
     def files_task(self) -> bool:
@@ -98,9 +211,27 @@ class StepDefinition:
     def settings(self) -> dict[str, Any]:
         """What `FlowStep.settings` holds: every field that differs from its default, as in the YAML."""
         told = {name: getattr(self, name) for name, default in STEP_DEFAULTS.items() if getattr(self, name) != default}
+        if self.choices:
+            told["choices"] = [way.wire() for way in self.choices]
+        if self.branches:
+            told["branches"] = [branch.inner_wire() for branch in self.branches]
+        if self.tasks:
+            told["tasks"] = [task.wire() for task in self.tasks]
+        if self.on_failure is not None:
+            told["on_failure"] = self.on_failure.wire()
         moments = {moment: getattr(self, moment) for moment in MOMENTS}
         events = {moment: [action.wire() for action in actions] for moment, actions in moments.items() if actions}
         return told | ({"events": events} if events else {})
+
+    def wire(self) -> dict[str, Any]:
+        """As it is exported; the cancel flag is always written (section 3.6)."""
+        flag = "cancel_triggers_turn_complete"
+        return {"key": self.key, "name": self.name, "kind": self.kind, flag: getattr(self, flag)} | self.settings()
+
+    def inner_wire(self) -> dict[str, Any]:
+        """As it stands inside another step, where it is no column and has no events of its own."""
+        named = {"key": self.key} if self.name == self.key else {"key": self.key, "name": self.name}
+        return named | {"kind": self.kind} | self.settings()
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,14 +275,9 @@ class FlowDefinition:
         return {"prompt": self.prompt, "agent": self.agent, "style": self.style, "inputs": dict(self.inputs)}
 
     def wire(self) -> dict[str, Any]:
-        """As it is exported: one entry of `flows` in the envelope; the cancel flag is always written (section 3.6)."""
-        flag = "cancel_triggers_turn_complete"
+        """As it is exported: one entry of `flows` in the envelope."""
         head = {"key": self.key, "name": self.name, "description": self.description} | self.settings()
-        steps = [
-            {"key": step.key, "name": step.name, "kind": step.kind, flag: getattr(step, flag)} | step.settings()
-            for step in self.steps
-        ]
-        return {name: value for name, value in head.items() if value} | {"steps": steps}
+        return {name: value for name, value in head.items() if value} | {"steps": [step.wire() for step in self.steps]}
 
 
 def load(version: FlowVersion) -> FlowDefinition:
@@ -178,7 +304,32 @@ def step_from(key: str, name: str, position: int, kind: str, settings: Mapping[s
     told = {field: settings.get(field, default) for field, default in STEP_DEFAULTS.items()}
     events: Mapping[str, Any] = settings.get("events") or {}
     moments: dict[str, Any] = {moment: actions_from(events.get(moment, ())) for moment in MOMENTS}
-    return StepDefinition(key=key, name=name, position=position, kind=kind, **told, **moments)
+    nested: dict[str, Any] = {
+        "choices": tuple(Way(each["step"], str(each.get("when", ""))) for each in settings.get("choices") or ()),
+        "branches": _inner_steps(settings.get("branches") or ()),
+        "tasks": tuple(_stage_task(each) for each in settings.get("tasks") or ()),
+        "on_failure": _on_failure(settings.get("on_failure")),
+    }
+    return StepDefinition(key=key, name=name, position=position, kind=kind, **told, **moments, **nested)
+
+
+def _inner_steps(told: Iterable[Mapping[str, Any]]) -> tuple[StepDefinition, ...]:
+    return tuple(
+        step_from(each["key"], each.get("name", each["key"]), place, each.get("kind", "task"), each)
+        for place, each in enumerate(told)
+    )
+
+
+def _stage_task(told: Mapping[str, Any]) -> StageTask:
+    known = {name: told.get(name, default) for name, default in STAGE_TASK_DEFAULTS.items()}
+    return StageTask(key=told["key"], goal=told["goal"], **known | {"deps": tuple(known["deps"])})
+
+
+def _on_failure(told: Mapping[str, Any] | None) -> OnFailure | None:
+    if told is None:
+        return None
+    then, _, goto = str(told.get("then", "fail")).partition(" ")
+    return OnFailure(_inner_steps(told.get("steps") or ()), then, goto.strip())
 
 
 def actions_from(told: Iterable[str | Mapping[str, Any]]) -> tuple[Action, ...]:

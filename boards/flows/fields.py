@@ -26,32 +26,23 @@ _MAX_WHOLE: Final = 10 * 366 * 24 * 3600 * 1000
 
 @dataclass(frozen=True, slots=True)
 class Fields:
-    """What a mapping may hold. `later`: fields of the format that are not available yet, and their harmless values."""
+    """What a mapping may hold, and what it must."""
 
     readers: Mapping[str, Reader]
     required: tuple[str, ...] = ()
-    later: Mapping[str, tuple[Any, ...]] | None = None
 
     def read(self, at: Located, problems: Problems, what: str) -> dict[str, Any]:
         """The fields that could be read. What is wrong, unknown or missing is added to `problems`."""
         if not isinstance(at.value, dict):
             problems.add(at, f"{what} must be a mapping of fields.")
             return {}
-        later = self.later or {}
         for name, child in at.items():
-            if name in later:
-                _check_later(name, child, later[name], problems)
-            elif name not in self.readers:
-                problems.add(child, f'Unknown field "{name}". {what} takes {_listed([*self.readers, *later])}.')
+            if name not in self.readers:
+                problems.add(child, f'Unknown field "{name}". {what} takes {_listed([*self.readers])}.')
         for name in self.required:
             if name not in at.value:
                 problems.add(at, f"{what} needs {_article(name)}.", name)
         return {name: self.readers[name](child, problems) for name, child in at.items() if name in self.readers}
-
-
-def _check_later(name: str, at: Located, harmless: tuple[Any, ...], problems: Problems) -> None:
-    if at.plain() not in harmless:
-        problems.add(at, f'"{name}" is not available yet; leave it out.')
 
 
 def _article(name: str) -> str:
@@ -137,21 +128,56 @@ def one_of(*words: str) -> Reader:
     return reader
 
 
+def join(at: Located, problems: Problems) -> str | int:
+    """When a `parallel` is complete: all of its branches, any of them, or a number of them."""
+    value = at.value
+    if value in ("all", "any"):
+        return str(value)
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 1:
+        return value
+    problems.add(at, "This must be all, any, or a whole number from 1 on.")
+    return "all"
+
+
+def keys(at: Located, problems: Problems) -> tuple[str, ...]:
+    """A list of keys, each once."""
+    if at.value is None:
+        return ()
+    if not isinstance(at.value, list):
+        problems.add(at, "This must be a list of keys.")
+        return ()
+    read = [key(each, problems) for each in at.value]
+    for each, told in zip(at.value, read, strict=True):
+        if read.count(told) > 1:
+            problems.add(each, f'"{told}" is listed more than once.')
+    return tuple(dict.fromkeys(read))
+
+
+def mapping(at: Located, problems: Problems) -> dict[str, Any] | None:
+    """Names with values; what is empty reads as nothing."""
+    if at.value is None:
+        return None
+    if not isinstance(at.value, dict):
+        problems.add(at, "This must be a mapping of names and values.")
+        return None
+    return at.plain() or None
+
+
 def plain(at: Located, problems: Problems) -> Any:
     """Any value; whoever uses it judges it."""
     return at.plain()
 
 
 def input_schema(at: Located, problems: Problems) -> dict[str, Any]:
-    """The JSON schema of what starts a run: an object with named properties."""
+    """The JSON schema of what starts a run, or of what an `input` asks for: an object with named properties."""
     schema = at.plain()
     if schema is None:
         return {}
     if not isinstance(schema, dict):
-        problems.add(at, "The inputs must be a JSON schema: a mapping with `properties`.")
+        problems.add(at, "This must be a JSON schema: a mapping with `properties`.")
         return {}
     if schema.get("type", "object") != "object":
-        problems.add(at, 'The inputs of a run are named, so their schema has the type "object".')
+        problems.add(at, 'Each value has a name, so the schema has the type "object".')
     try:
         Draft202012Validator.check_schema(schema)
     except jsonschema.SchemaError as error:

@@ -8,7 +8,7 @@ from boards.models.events import Event, LogEpoch
 from boards.models.flows import Flow, FlowStep, FlowVersion
 from boards.models.holds import Hold
 from boards.models.processes import Process
-from boards.models.runs import FlowOperation, FlowRun, StepChange, Visit
+from boards.models.runs import Branch, FlowOperation, FlowRun, StepChange, Visit
 from boards.models.sessions import Session, TranscriptItem
 from boards.models.spaces import Member, Role, SigninLink, Space, User
 from boards.models.tasks import SERVER_ONLY_TASK_FIELDS, IdempotencyKey, Task, TaskDep
@@ -19,6 +19,7 @@ __all__ = [
     "Attempt",
     "Board",
     "BoardCounter",
+    "Branch",
     "Debt",
     "Event",
     "Flow",

@@ -27,6 +27,7 @@ class Hold(models.Model):
     board = models.ForeignKey(Board, models.CASCADE, related_name="holds")
     task = models.ForeignKey(Task, models.CASCADE, null=True, blank=True, related_name="holds")
     visit = models.ForeignKey("boards.Visit", models.CASCADE, null=True, blank=True, related_name="holds")
+    branch = models.ForeignKey("boards.Branch", models.CASCADE, null=True, blank=True, related_name="holds")
     attempt = models.PositiveIntegerField(default=0)
     position = models.PositiveIntegerField(default=0)
     source = models.CharField(max_length=10, choices=Source)

@@ -23,6 +23,7 @@ class FlowRun(models.Model):
     data = models.JSONField(default=dict)
     session = models.ForeignKey(Session, models.PROTECT)
     current_visit = models.ForeignKey("boards.Visit", models.SET_NULL, null=True, blank=True, related_name="+")
+    called_by = models.ForeignKey("boards.Visit", models.SET_NULL, null=True, blank=True, related_name="child_runs")
     signal = models.JSONField(null=True, blank=True)
     queued_step = models.CharField(max_length=80, blank=True, default="")
     queued_at = models.DateTimeField(null=True, blank=True)
@@ -84,6 +85,53 @@ class Visit(models.Model):
 
     def __str__(self) -> str:
         return f"Visit {self.number} of {self.run} in {self.step_key}"
+
+
+class Branch(models.Model):
+    """One of several works of a visit: a branch of a `parallel`, a step of `on_failure`, a task of a `stage`.
+
+    `outcome` says how it ended ("completed", "failed", "cancelled", "withdrawn"), '' while it has not.
+    """
+
+    class Role(models.TextChoices):
+        BRANCH = "branch"
+        FAILURE = "failure"
+        STAGE = "stage"
+
+    visit = models.ForeignKey(Visit, models.CASCADE, related_name="branches")
+    role = models.CharField(max_length=8, choices=Role)
+    key = models.CharField(max_length=80)
+    position = models.PositiveIntegerField()
+    phase = models.CharField(max_length=8, choices=Phase, default=Phase.ENTERED)
+    task = models.ForeignKey(Task, models.SET_NULL, null=True, blank=True, related_name="+")
+    required = models.BooleanField(default=True)
+    started_at = models.DateTimeField(null=True, blank=True)
+    ended_at = models.DateTimeField(null=True, blank=True)
+    due_at = models.DateTimeField(null=True, blank=True)
+    outcome = models.CharField(max_length=10, blank=True, default="")
+    output = models.JSONField(null=True, blank=True)
+    error = text()
+
+    class Meta:
+        ordering = ["position", "id"]
+        constraints = [
+            # Relied on by the flow engine: a work of a visit is started once.
+            models.UniqueConstraint(fields=["visit", "role", "key"], name="branch_once_per_visit"),
+            models.CheckConstraint(
+                condition=models.Q(outcome="", ended_at__isnull=True)
+                | (~models.Q(outcome="") & models.Q(ended_at__isnull=False)),
+                name="branch_ended_says_how",
+            ),
+        ]
+        indexes = [
+            models.Index(
+                fields=["due_at"], condition=models.Q(ended_at__isnull=True, due_at__isnull=False), name="branch_due"
+            ),
+            models.Index(fields=["task"], condition=models.Q(task__isnull=False), name="branch_by_task"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.key} of {self.visit}"
 
 
 class StepChange(models.Model):
