@@ -8,7 +8,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('boards', '0003_one_follow_up_at_work'),
+        ('boards', '0004_branches_of_a_visit'),
     ]
 
     operations = [
