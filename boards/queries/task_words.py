@@ -234,6 +234,7 @@ _KINDS: Final[Mapping[str, _Words]] = {
     "hold.answered": (_hold("answered", "answer", "choice", "text"), "ok", ""),
     "hold.undone": (_hold("took back the answer to"), "undo", ""),
     "hold.expired": (_hold("closed, since its due time passed,", "answer", "default"), "clock", ""),
+    "hold.assigned": (_hold("handed on", "to"), "follow", ""),
     "hold.discarded": (_hold("discarded", "text", "reason"), "x", ""),
 }
 _SENT_BACK: Final[_Words] = (_checked, "undo", "")

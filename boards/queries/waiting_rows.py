@@ -104,9 +104,9 @@ def hold_rows(member: Member, only: Q = ALL) -> Iterator[Mapping[str, Any]]:
 
 
 def task_rows(member: Member, only: Q = ALL, *, to_read: bool = False) -> Iterator[Mapping[str, Any]]:
-    """Tasks to check, to work, Stuck, or without their worker; with `to_read` those that block nothing too. One query.
+    """Tasks to check, to work, Stuck, or without their worker, and with `to_read` those that block nothing.
 
-    `arm` says which of these a row is.
+    `arm` says which. One query.
     """
     arms = _task_arms(member) | (read_rows.task_arms(member) if to_read else {})
     shaped = [
