@@ -16,12 +16,11 @@ from django.urls import reverse
 from django.utils.translation import gettext as _now
 from django.utils.translation import gettext_lazy as _
 
-from boards import actors
+from boards import actors, outbound
 from boards.admin.window import InMySpaces, OfMySpaces, operates, spaces_of
 from boards.errors import PartitionFixed
 from boards.event_log import Entry, record
 from boards.models import Board, Member, Role, RosterEntry, Task, User
-from boards.people import posting
 from boards.states import LIVE
 from boards.tasks import require_unfiled
 from boards.workers.protocol import WORKERS
@@ -72,7 +71,7 @@ def _outlet_problem(config: Any) -> str:
     outlet = config.get("outlet", "") if isinstance(config, dict) else ""
     if not outlet:
         return ""
-    return posting.problem(outlet) if isinstance(outlet, str) else _now("The outlet is one address, as a text.")
+    return outbound.problem(outlet) if isinstance(outlet, str) else _now("The outlet is one address, as a text.")
 
 
 class RosterFormSet(BaseInlineFormSet):
