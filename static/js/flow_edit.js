@@ -34,6 +34,20 @@ function goTo(line) {
   form.querySelector("[data-gutter]").children[line - 1]?.scrollIntoView({ block: "center" });
 }
 
+// An answer is about the text as it was sent. What was typed since, in the text or in a field, is never swapped away: the
+// parts that were made of one text stay together, and the next answer brings them all.
+const PARTS = new Set(["text-pane", "f-base", "flow-form"]);
+let sent = { text: "", isCheck: false };
+const isTyping = () => document.activeElement?.matches?.("#flow-form :is(textarea, input:not([type=checkbox]))");
+
+// Asked once for an answer, before its first part is in: after that the text is another.
+let isOld = false;
+const judge = () => { isOld = field().value !== sent.text || (sent.isCheck && isTyping()); };
+
+function guard(event) {
+  if (isOld && PARTS.has(event.detail.target?.id)) event.detail.shouldSwap = false;
+}
+
 function offer() {
   const kept = stored(form.dataset.edits);
   if (!kept || kept.text === field().value || form.hasAttribute("data-posted")) return;
@@ -68,6 +82,9 @@ if (form) {
   form.addEventListener("htmx:configRequest", ({ detail }) => {
     if (detail.triggeringEvent?.target?.hasAttribute?.("data-redraws")) detail.parameters.redraw = "1";
   });
+  form.addEventListener("htmx:beforeRequest", ({ detail }) => { sent = { text: field().value, isCheck: detail.elt === field() }; });
+  form.addEventListener("htmx:beforeOnLoad", judge);
+  document.addEventListener("htmx:oobBeforeSwap", guard);
   document.addEventListener("htmx:afterSettle", () => { if (field()) { number(); if (field().value !== field().defaultValue) keep(); } });
   document.addEventListener("htmx:oobAfterSwap", ({ detail }) => { if (detail.target?.id === "text-pane") keep(); });
   form.querySelector("[role=alert]")?.focus();

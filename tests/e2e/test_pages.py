@@ -18,6 +18,10 @@ PAGES = [
     "/needs-you/",
     "/f/",
     "/f/release-notes/",
+    "/f/release-notes/edit/",
+    "/f/release-notes/versions/",
+    "/new-flow/",
+    "/new-flow/edit/?template=pr-review",
     "/f/release-notes/r/1/",
     "/password/",
 ]
