@@ -208,7 +208,10 @@ def test_once_it_has_passed_every_page_says_so_and_none_offers_it_as_a_button(
     assert "Its turn is still being stopped." in html
     view = cards(task.board, [task.pk]).cards[0]
     assert (view.status, view.note, view.stopping) == ("cancelled", "The due time passed.", True)
+    for listed in (reverse("web:flows"), reverse("web:flow_runs", args=["timed"])):
+        assert "Stopping…" in anna.get(listed).content.decode()
     paying.pay(Debt.objects.get(kind="session_stop").pk)
+    assert "Stopping…" not in anna.get(reverse("web:flows")).content.decode()
     html = page(anna, run)
     assert "The due time of Write passed, so its task was withdrawn." in html
     assert "was withdrawn</b>" in html
