@@ -16,7 +16,7 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 from boards.actors import service
 from boards.debts.kinds import pays
 from boards.errors import NotFound
-from boards.flows import afterwards, column_order, failing, runs, wip
+from boards.flows import afterwards, approving, column_order, failing, runs, wip
 from boards.flows.entering import Arrival, go
 from boards.flows.limits import Limits, is_full
 from boards.flows.templating import TemplatingError
@@ -106,14 +106,17 @@ def _queued(flow_id: int, key: str) -> QuerySet[FlowRun]:
 
 
 def _in_feeder(flow_id: int, key: str, limits: Limits, but: int | None) -> QuerySet[FlowRun]:
-    """Runs whose stay in the feeder is over but for the move: nothing of it works, asks, was stopped or lacks a signal.
+    """Runs whose stay in the feeder is over but for the move: nothing of it works, asks, was refused, stopped or lacks
+    a signal.
 
     No gate is passed by being pulled through it.
     """
     feeder = limits.feeder(key)
     steps = FlowStep.objects.filter(version=OuterRef("version"))
-    asks = Hold.objects.filter(state=HoldState.OPEN).filter(
-        Q(visit=OuterRef("current_visit")) | Q(task=OuterRef("current_visit__task"))
+    asks = Hold.objects.filter(
+        Q(visit=OuterRef("current_visit")) | Q(task=OuterRef("current_visit__task")),
+        # Open, or a person was asked before the move and has not said yes: a yes would have moved it.
+        Q(state=HoldState.OPEN) | Q(dedup_key__startswith=approving.KEY),
     )
     is_done = Q(current_visit__task=None) | Q(current_visit__task__status=Status.COMPLETED)
     runs_there = FlowRun.objects.filter(
@@ -125,6 +128,7 @@ def _in_feeder(flow_id: int, key: str, limits: Limits, but: int | None) -> Query
         status=RunStatus.ACTIVE,
         archived_at=None,
         current_visit__phase=Phase.WAITING,
+        current_visit__error="",
     ).exclude(Exists(asks))
     signalled = Q(signal__isnull=False)  # a move clears it, so it is of this stay
     gated = Exists(steps.filter(key=feeder, settings__auto_advance_requires_signal=True))

@@ -27,8 +27,6 @@ from boards.queries.flows import find_flow
 from boards.web.members import MemberRequest, member_page
 
 MAX_FILE: Final = 1_000_000
-# Acts of the form that change which fields it has, so that it is drawn anew.
-_STRUCTURAL: Final = frozenset({"add", "drop", "up", "down", "open"})
 
 
 @require_safe
@@ -134,8 +132,7 @@ def _editor(request: MemberRequest, found: Flow | None, text: str, number: int) 
     if act == "save":
         return _save(request, found, text, based_on, at)
     text, at = _changed(act, of, text, at)
-    kind = at if act in _STRUCTURAL else request.POST.get("at", "")
-    return _shown(request, found, text, based_on=based_on, at=kind or at, act=act)
+    return _shown(request, found, text, based_on=based_on, at=at, act=act)
 
 
 def _changed(act: str, of: str, text: str, at: str) -> tuple[str, str]:
@@ -201,13 +198,19 @@ def _shown(
         "overtaken": overtaken,
         "was_posted": request.method == "POST",
         "live": found.runs.filter(status="active").count() if found else 0,
-        # Which parts a live answer carries: a check leaves the text alone, a change in the form leaves the form.
+        # Which parts a live answer carries: a check leaves the text alone, a change in the form leaves the form, unless
+        # that was made of another text than the one which it is put into.
         "swaps_text": act not in {"", "check"},
-        "swaps_form": act == "check" or act in _STRUCTURAL or request.POST.get("redraw") == "1",
+        "swaps_form": act != "apply" or request.POST.get("redraw") == "1" or not _is_of_one_text(request),
     }
     if request.htmx and act:
         return render(request, "flow/_edit_answer.html", context)
     return render(request, "flow/edit.html", context, status=status)
+
+
+def _is_of_one_text(request: MemberRequest) -> bool:
+    text, base = (request.POST.get(name, "").replace("\r\n", "\n") for name in ("text", "base"))
+    return text == base
 
 
 def _posted(request: MemberRequest) -> Any:

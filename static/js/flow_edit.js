@@ -40,9 +40,12 @@ const PARTS = new Set(["text-pane", "f-base", "flow-form"]);
 let sent = { text: "", isCheck: false };
 const isTyping = () => document.activeElement?.matches?.("#flow-form :is(textarea, input:not([type=checkbox]))");
 
+// Asked once for an answer, before its first part is in: after that the text is another.
+let isOld = false;
+const judge = () => { isOld = field().value !== sent.text || (sent.isCheck && isTyping()); };
+
 function guard(event) {
-  if (!PARTS.has(event.detail.target?.id)) return;
-  if (field().value !== sent.text || (sent.isCheck && isTyping())) event.detail.shouldSwap = false;
+  if (isOld && PARTS.has(event.detail.target?.id)) event.detail.shouldSwap = false;
 }
 
 function offer() {
@@ -80,6 +83,7 @@ if (form) {
     if (detail.triggeringEvent?.target?.hasAttribute?.("data-redraws")) detail.parameters.redraw = "1";
   });
   form.addEventListener("htmx:beforeRequest", ({ detail }) => { sent = { text: field().value, isCheck: detail.elt === field() }; });
+  form.addEventListener("htmx:beforeOnLoad", judge);
   document.addEventListener("htmx:oobBeforeSwap", guard);
   document.addEventListener("htmx:afterSettle", () => { if (field()) { number(); if (field().value !== field().defaultValue) keep(); } });
   document.addEventListener("htmx:oobAfterSwap", ({ detail }) => { if (detail.target?.id === "text-pane") keep(); });

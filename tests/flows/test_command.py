@@ -52,6 +52,15 @@ def test_start_says_where_the_run_is(stage: Stage) -> None:
     assert (made.inputs, made.started_by_name) == ({"topic": "tides"}, "Olga")
 
 
+def test_start_may_begin_in_another_step(stage: Stage) -> None:
+    stage.flow()
+    run("start", "reviewed", "--step", "read", "--priority", "5")
+    made = FlowRun.objects.get()
+    assert (made.step_key, made.priority) == ("read", 5)
+    with pytest.raises(CommandError, match="over at once"):
+        run("start", "reviewed", "--step", "done")
+
+
 def test_with_site_url_the_address_can_be_opened(stage: Stage, settings: Any) -> None:
     settings.SITE_URL = "https://board.example.org/"
     stage.flow()

@@ -289,6 +289,27 @@ def test_a_live_check_answers_with_the_drawing_and_the_form_and_leaves_the_text(
     assert 'id="flow-form"' in olga.post("/f/reviewed/edit/", data | {"redraw": "1"}, headers=HTMX).content.decode()
 
 
+def test_a_form_of_an_older_text_is_drawn_anew_with_the_answer(stage: Stage, olga: Client) -> None:
+    stage.flow()
+    html = shown(olga, "/f/reviewed/edit/")
+    data = fields_in(html) | {"act": "apply", "step.name": "From the form"}
+    data["text"] = text_in(html).replace("name: Reviewed", "name: From the text")
+    answer = olga.post("/f/reviewed/edit/", data, headers=HTMX).content.decode()
+    assert validate(text_in(answer)).name == "From the text"
+    assert 'id="flow-form"' in answer, "else its next change would bring the older name back"
+    assert 'name="flow.name" value="From the text"' in answer
+
+
+def test_each_button_of_the_form_sends_its_own_act(stage: Stage, olga: Client) -> None:
+    stage.flow()
+    html = shown(olga, "/f/reviewed/edit/")
+    buttons = re.findall(r'<button[^>]*name="act" value="([^"]+)"[^>]*hx-vals=\'{"act": "([^"]+)"}\'', html)
+    assert {act for act, _ in buttons} == {"add:write", "up:write", "down:write", "drop:write"} | {
+        f"open:{key}" for key in ("write", "approve", "read", "done")
+    }
+    assert all(act == told for act, told in buttons)
+
+
 def test_what_an_author_writes_is_shown_as_text(stage: Stage, olga: Client) -> None:
     evil = "</textarea><script>alert(1)</script>"
     html = shown(olga, "/new-flow/edit/")
