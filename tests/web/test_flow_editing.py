@@ -282,7 +282,7 @@ def test_a_live_check_answers_with_the_drawing_and_the_form_and_leaves_the_text(
     assert ">Look</text>" in answer
     assert 'id="flow-form"' in answer
     assert 'id="text-pane"' not in answer
-    data |= {"act": "apply", "step.name": "From the form"}
+    data |= {"act": "apply", "step.name": "From the form", "base": data["text"]}
     answer = olga.post("/f/reviewed/edit/", data, headers=HTMX).content.decode()
     assert "From the form" in text_in(answer)
     assert 'id="flow-form"' not in answer, "nobody is interrupted in it"
