@@ -44,7 +44,7 @@ STEPS = """
   tasks: [{key: try, goal: Try, title: Try}]
 - key: choose
   kind: choice
-  choices: [{when: "steps.seek.output.reason == 'done'", step: pause}, {step: write}]
+  choices: [{when: "steps.seek.output.reason == 'done'", step: pause}, {step: never}]
 - {key: never, kind: column}
 - {key: pause, kind: wait, duration_ms: 1000}
 - {key: tell, kind: notify, to: operators, prompt: Nearly there.}
