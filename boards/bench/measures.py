@@ -20,7 +20,7 @@ from django.db.models import Count
 from django.utils import timezone
 
 from boards import sweeping, tasks
-from boards.bench import drains, history
+from boards.bench import drains, flow_steps, history
 from boards.bench.desk import AGENT, TELLER, Desk
 from boards.bench.places import Place, own_database
 from boards.bench.plain import Plain
@@ -287,6 +287,23 @@ def _sweep_all() -> None:
         connection.close()
 
 
+def flows(n: int, count: int) -> Result:
+    """Runs through five steps that work by themselves: what a step change costs, and whether it grows."""
+    with own_database() as place, place.used():
+        found = flow_steps.measured(Desk(), n)
+    slices = [round(ms, 2) for ms in found.slices]
+    numbers = {"ms_per_change": round(found.mean_ms, 2), "growth": round(found.growth, 3), "first_fifth_ms": slices[0]}
+    return Result(
+        {**numbers, "start_ms": round(found.start_ms, 2), "runs": n},
+        [
+            ("A step change", f"{found.mean_ms:.1f} ms, of {n * flow_steps.STEPS:,}"),
+            ("In each fifth of them", ", ".join(f"{ms:.1f}" for ms in slices)),
+            ("The last fifth against the first", f"{found.growth:.2f}"),
+            ("Starting a run", f"{found.start_ms:.1f} ms"),
+        ],
+    )
+
+
 def _plain(place: Place, desk: Desk) -> Plain:
     return Plain(place.connect(), desk.board.pk, desk.board.space_id)
 
@@ -297,5 +314,6 @@ MEASURES = {
     "pickup": Measure(pickup, 300, "how long a filed task waits for an idle drain"),
     "history": Measure(with_history, 1_000_000, "what a million finished tasks cost"),
     "deps": Measure(deps, 5_000, "a chain, a fan and a graph of dependencies"),
+    "flows": Measure(flows, 1_000, "runs that move through five steps by themselves"),
     "sweep": Measure(sweep, 10_000, "what falls due all at once"),
 }

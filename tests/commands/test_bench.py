@@ -22,6 +22,7 @@ KEYS = {
     "history": {"rows", "empty_per_s", "full_per_s", "ratio"},
     "deps": {"chain_per_s", "fan_per_s", "graph_per_s"},
     "sweep": {"per_s", "doubled"},
+    "flows": {"ms_per_change", "growth", "first_fifth_ms", "start_ms", "runs"},
 }
 
 
@@ -64,7 +65,8 @@ def test_the_command_offers_what_is_measured_here() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "n"), [("file", 6), ("sweep", 6), ("drain", 20), ("deps", 20), ("pickup", 3), ("history", 60)]
+    ("name", "n"),
+    [("file", 6), ("sweep", 6), ("drain", 20), ("deps", 20), ("pickup", 3), ("history", 60), ("flows", 3)],
 )
 def test_a_measurement_answers_the_keys_of_the_specification(places_made: list[str], name: str, n: int) -> None:
     drains = 2 if name == "drain" else 1
