@@ -62,11 +62,11 @@ def sweep_once(limit: int = LIMIT) -> SweepReport:
         # Before the questions: past a step's due time nothing of its task is answered by silence any more.
         "tasks withdrawn": flows.withdraw_due,
         "questions past their time": people.expire_due,
-        "waits of runs ended": end_waits,
         "runs started by schedules": flows.start_due,
         "events matched": match_events,
         "runs let into their step": flows.promote_waiting,
         "runs archived": flows.archive_due,
+        "waits of runs ended": end_waits,
         "chains freed from a stop": free_late_chains,
         "messages owed": lambda most: telling.collect(),
         "debts paid": paying.pay_due,

@@ -16,7 +16,7 @@ from django.urls import reverse
 from django.utils.translation import gettext as _now
 from django.utils.translation import gettext_lazy as _
 
-from boards import actors
+from boards import actors, outbound
 from boards.admin.window import InMySpaces, OfMySpaces, operates, spaces_of
 from boards.errors import PartitionFixed
 from boards.event_log import Entry, record
@@ -38,7 +38,7 @@ class RosterForm(forms.ModelForm):
         config = given.get("config") or {}
         checks = {RosterEntry.Kind.PYTHON.value: _python_problem, RosterEntry.Kind.COMMAND.value: _command_problem}
         check = checks.get(given.get("kind", ""))
-        problem = check(config) if check else ""
+        problem = (check(config) if check else "") or _outlet_problem(config)
         if problem and {"kind", "config"} & set(self.changed_data):  # other settings can still be saved
             self.add_error("config", problem)
         if given.get("kind") == RosterEntry.Kind.PERSON and not given.get("user"):
@@ -60,8 +60,18 @@ def _python_problem(config: Any) -> str:
 def _command_problem(config: Any) -> str:
     argv = config.get("argv") if isinstance(config, dict) else None
     if isinstance(argv, list) and argv and all(isinstance(word, str) and word for word in argv):
+        if config.get("messages", "stdin") != "stdin":
+            return _now('Messages go to a program on standard input: {"messages": "stdin"}, or leave them out.')
         return ""
     return _now('Give the program and its arguments as a list of texts, as in {"argv": ["make", "notes"]}.')
+
+
+def _outlet_problem(config: Any) -> str:
+    """Where gate drafts of this name are sent to by the product itself, if anywhere."""
+    outlet = config.get("outlet", "") if isinstance(config, dict) else ""
+    if not outlet:
+        return ""
+    return outbound.problem(outlet) if isinstance(outlet, str) else _now("The outlet is one address, as a text.")
 
 
 class RosterFormSet(BaseInlineFormSet):

@@ -35,6 +35,7 @@ class MemberForm(forms.ModelForm):
 class MemberPage(InMySpaces):
     form = MemberForm
     list_display = ("user", "space", "role", "created_at")
+    exclude = ("settle_s",)  # each member's own
     list_filter = ("role", ("space", OfMySpaces))
     list_select_related = ("user", "space")
     search_fields = ("user__username", "user__first_name", "user__last_name")

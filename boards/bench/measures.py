@@ -20,13 +20,15 @@ from django.db.models import Count
 from django.utils import timezone
 
 from boards import sweeping, tasks
-from boards.bench import drains, history, pages
+from boards.bench import drains, flow_steps, history, pages
 from boards.bench.desk import AGENT, TELLER, Desk
 from boards.bench.places import Place, own_database
 from boards.bench.plain import Plain
+from boards.bench.plans import Plan, buffers, planned, scans_of_tasks
 from boards.models import Debt, Event, Task
 from boards.states import Status
 from boards.tasks import Filing, HoldFiling
+from boards.tasks.arms import pick_statement
 
 ROUNDS = 3
 IDLE_S = 0.02  # a drain that has just settled is not idle yet
@@ -169,6 +171,8 @@ def with_history(n: int, count: int) -> Result:
                 desk = desks[place.name]
                 desk.file(desk.simple(batch))
                 rates[place.name].append(desk.measured(batch))
+        with full.used():
+            claim = planned(pick_statement("ready", [(desks[full.name].board.pk, AGENT, 50)], 50))
     with_rows, without = statistics.median(rates[full.name]), statistics.median(rates[empty.name])
     ratio = with_rows / without
     numbers = {"rows": n, "empty_per_s": round(without, 1), "full_per_s": round(with_rows, 1), "ratio": round(ratio, 3)}
@@ -178,8 +182,14 @@ def with_history(n: int, count: int) -> Result:
             ("On an empty board", f"{without:,.0f} tasks a second"),
             (f"Behind {n:,} finished tasks", f"{with_rows:,.0f} tasks a second"),
             ("Ratio", f"{ratio:.2f}"),
+            ("The claim reads", _scans(claim)),
         ],
     )
+
+
+def _scans(plan: Plan) -> str:
+    found = ", ".join(f"{kind} {index}".strip() for kind, index in scans_of_tasks(plan))
+    return f"{found}; {buffers(plan)} pages"
 
 
 def deps(n: int, count: int) -> Result:
@@ -287,6 +297,23 @@ def _sweep_all() -> None:
         connection.close()
 
 
+def flows(n: int, count: int) -> Result:
+    """Runs through five steps that work by themselves: what a step change costs, and whether it grows."""
+    with own_database() as place, place.used():
+        found = flow_steps.measured(Desk(), n)
+    slices = [round(ms, 2) for ms in found.slices]
+    numbers = {"ms_per_change": round(found.mean_ms, 2), "growth": round(found.growth, 3), "first_fifth_ms": slices[0]}
+    return Result(
+        {**numbers, "start_ms": round(found.start_ms, 2), "runs": n},
+        [
+            ("A step change", f"{found.mean_ms:.1f} ms, of {n * flow_steps.STEPS:,}"),
+            ("In each fifth of them", ", ".join(f"{ms:.1f}" for ms in slices)),
+            ("The last fifth against the first", f"{found.growth:.2f}"),
+            ("Starting a run", f"{found.start_ms:.1f} ms"),
+        ],
+    )
+
+
 def _plain(place: Place, desk: Desk) -> Plain:
     return Plain(place.connect(), desk.board.pk, desk.board.space_id)
 
@@ -311,5 +338,6 @@ MEASURES = {
     "pickup": Measure(pickup, 300, "how long a filed task waits for an idle drain"),
     "history": Measure(with_history, 1_000_000, "what a million finished tasks cost"),
     "deps": Measure(deps, 5_000, "a chain, a fan and a graph of dependencies"),
+    "flows": Measure(flows, 1_000, "runs that move through five steps by themselves"),
     "sweep": Measure(sweep, 10_000, "what falls due all at once"),
 }

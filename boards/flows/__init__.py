@@ -17,10 +17,11 @@ from boards.flows.definition import Action, FlowDefinition, StepDefinition, load
 from boards.flows.events import forget as forget_events
 from boards.flows.events import unmatched as unmatched_events
 from boards.flows.goals import GoalState, goal
-from boards.flows.library import install, save_version
+from boards.flows.importing import import_flows
+from boards.flows.library import add_template, install, save_version
 from boards.flows.moving import mark_complete, move, run_again
 from boards.flows.promotion import promote_waiting
-from boards.flows.refusals import IllegalRunMove, RunMovedOn, StepFull
+from boards.flows.refusals import FlowChanged, IllegalRunMove, RunMovedOn, StepFull
 from boards.flows.schedules import (
     ScheduleFields,
     add_schedule,
@@ -54,6 +55,7 @@ from boards.flows.webhooks import (
 __all__ = [
     "Action",
     "CronError",
+    "FlowChanged",
     "FlowDefinition",
     "GoalState",
     "IllegalRunMove",
@@ -72,6 +74,7 @@ __all__ = [
     "_parallel",
     "_stage",
     "add_schedule",
+    "add_template",
     "add_webhook",
     "advance",
     "archive",
@@ -88,6 +91,7 @@ __all__ = [
     "forget_calls",
     "forget_events",
     "goal",
+    "import_flows",
     "install",
     "load",
     "mark_complete",

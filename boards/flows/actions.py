@@ -14,7 +14,8 @@ from boards.flows import fields
 from boards.flows.definition import MOMENTS, TRANSITIONS, actions_from
 from boards.flows.document import Located, Problems
 
-QUORUM_ROLES: Final = ("members", "operators")
+# One of a role, or all of it: both numbers are understood wherever a role may stand.
+ROLES: Final = ("members", "operators", "member", "operator")
 _THRESHOLD: Final = re.compile(r"all_approve|majority_approve|any_reject|n_approve:[1-9][0-9]{0,3}")
 
 
@@ -44,7 +45,7 @@ ACTIONS: Final[Mapping[str, ActionSpec]] = {
 }
 
 _EVENTS: Final = fields.Fields(dict.fromkeys(MOMENTS, fields.plain))
-_QUORUM: Final = fields.Fields({"role": fields.one_of(*QUORUM_ROLES), "threshold": fields.text}, ("role", "threshold"))
+_QUORUM: Final = fields.Fields({"role": fields.one_of(*ROLES), "threshold": fields.text}, ("role", "threshold"))
 
 
 def _quorum(at: Located, problems: Problems) -> dict[str, Any] | None:

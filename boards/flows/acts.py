@@ -10,7 +10,7 @@ from collections.abc import Collection
 from typing import Any, Final
 
 from boards.actors import Chain
-from boards.flows import approving, decisions, runs, wip
+from boards.flows import approving, decisions, runs
 from boards.flows.decisions import How, Turn
 from boards.flows.definition import ASKING_KINDS, FlowDefinition, StepDefinition
 from boards.flows.entering import Arrival, changed_data, complete, go
@@ -52,7 +52,6 @@ def mark_complete(at: Situation) -> str:
     except TemplatingError as error:
         raise IllegalRunMove(str(error)) from None
     complete(at.run, at.visit, at.chain)
-    wip.owe_left(at.run, at.visit.step_key)
     return "completed"
 
 

@@ -16,10 +16,10 @@ from boards.flows import runs, wip
 from boards.flows.moving import require, say
 from boards.locks import engine_transaction
 from boards.models import FlowRun, Hold, Task
-from boards.states import TERMINAL, HoldState, Phase, Verb
+from boards.states import TERMINAL, Cause, HoldState, Phase, Verb
 from boards.tasks import Options, Settlement
 
-ARCHIVE: Final = "archive"
+ARCHIVE: Final = Cause.ARCHIVE
 HOLD_WORDS: Final = "the run was archived."
 
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 from django.db.models.functions import Now
 
 from boards.errors import Refusal
-from boards.flows import failing, runs, works
+from boards.flows import runs, works
 from boards.flows.definition import FlowDefinition, StageTask, StepDefinition
 from boards.flows.ending import answer_of, refused_words
 from boards.flows.joining import CANCELLED, COMPLETED, FAILED, WITHDRAWN
@@ -79,17 +79,11 @@ def task_ended(at: Situation, branch: Branch) -> str:
 
 
 def withdrawn(at: Situation, branch: Branch) -> str:
-    """Its due time passed and its task was withdrawn (spec: 05 section 4.5)."""
+    """Its own due time passed and its task was withdrawn (spec: 05 section 4.5)."""
     task = Task.objects.filter(pk=branch.task_id or 0).first()
     if task is None or not task.withdrawn or branch.outcome:
         return OVERTAKEN
     end(branch, WITHDRAWN, error="The due time passed.")
-    of_stay = Visit.objects.filter(pk=at.visit.pk, due_at__lte=Now()).exists()
-    if of_stay and branch.role != Branch.Role.FAILURE and at.run.status == RunStatus.ACTIVE:
-        if at.visit.phase == Phase.FAILURE:
-            return OVERTAKEN
-        failing.fail(at.run, at.flow, at.visit, "The due time passed.", at.chain, "timeout")
-        return "failed"
     return _look(at, branch, completed=False)
 
 

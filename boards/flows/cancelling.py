@@ -66,10 +66,10 @@ def _cancel(chain: Chain, run_id: int, words: str, cause: str) -> None:
     tasks.settle_many(stops, closing=lambda _: _discard(chain, Hold.objects.filter(visit__run=run), HOLD_WORDS))
     say(run, words)
     runs.note(run, chain, "run.cancelled", visit=visit, cause=cause, was=was, text=words[:2000])
+    wip.owe_left(run, run.step_key)
     if _child_runs(run).exists():
         afterwards.later("child_runs_cancel", f"child_runs_cancel:{run.pk}:{run.revision}", run)
     afterwards.tell_parent(run)
-    wip.owe_left(run, run.step_key)
 
 
 def _open_tasks(run: FlowRun) -> list[int]:

@@ -49,10 +49,12 @@ def withdraw_due(limit: int = 200) -> int:
 def _late(limit: int) -> list[tuple[int, int]]:
     """(visit, run) of the stays with something open that is past its due time, the earliest first."""
     works = Branch.objects.filter(visit=OuterRef("pk"), ended_at=None, task__status__in=_OPEN)
-    due_itself = Q(due_at__lte=Now()) & (_own_task() | Exists(works.exclude(role=Branch.Role.FAILURE)))
-    due_within = Exists(works.filter(due_at__lte=Now()))
-    late = Visit.objects.filter(due_itself | due_within, left_at=None).order_by(F("due_at").asc(nulls_last=True), "pk")
-    return list(late.values_list("pk", "run_id")[:limit])
+    at_work = _own_task() | Exists(works.exclude(role=Branch.Role.FAILURE))
+    stays = Visit.objects.filter(at_work, due_at__lte=Now(), left_at=None).order_by("due_at", "pk")
+    inner = Branch.objects.filter(due_at__lte=Now(), ended_at=None, task__status__in=_OPEN, visit__left_at=None)
+    late = list(stays.values_list("due_at", "pk", "run")[:limit])
+    late += inner.order_by("due_at", "pk").values_list("due_at", "visit", "visit__run")[:limit]
+    return list(dict.fromkeys((visit, run) for _, visit, run in sorted(late)))[:limit]
 
 
 def _own_task() -> Q:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from boards.flows import ordering
 from boards.models import FlowStep, FlowVersion
 
 TERMINAL_NAMES: Final = frozenset({"done", "complete", "completed", "approved"})
@@ -286,7 +287,7 @@ class FlowDefinition:
 
 def load(version: FlowVersion) -> FlowDefinition:
     """The definition that a stored version holds."""
-    flow, told = version.flow, version.settings
+    flow, told = version.flow, ordering.ordered(version.settings, version.settings.get("order") or {})
     return FlowDefinition(
         key=flow.key,
         name=flow.name,
@@ -300,7 +301,15 @@ def load(version: FlowVersion) -> FlowDefinition:
 
 
 def step_from_row(row: FlowStep) -> StepDefinition:
-    return step_from(row.key, row.name, row.position, row.kind, row.settings)
+    settings = ordering.ordered(row.settings, row.settings.get("order") or {})
+    return step_from(row.key, row.name, row.position, row.kind, settings)
+
+
+def stored(step: StepDefinition) -> dict[str, Any]:
+    """What the row of a step holds as its settings: its fields, and the order that the database would lose."""
+    settings = step.settings()
+    kept = ordering.orders(settings)
+    return settings | ({"order": kept} if kept else {})
 
 
 def step_from(key: str, name: str, position: int, kind: str, settings: Mapping[str, Any]) -> StepDefinition:

@@ -5,6 +5,8 @@ Pure: no rule of a flow stands here, only what makes a text readable at all: its
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -22,6 +24,15 @@ class _Loader(yaml.SafeLoader):
         first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
         for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
     }
+
+
+# JSON writes 1e-05, which is a number in YAML 1.2 and text in 1.1. Whoever writes our documents needs to know it too.
+JSON_FLOAT: Final = (
+    "tag:yaml.org,2002:float",
+    re.compile(r"^-?[0-9]+(?:\.[0-9]+)?[eE][-+]?[0-9]+$"),
+    list("-0123456789"),
+)
+_Loader.add_implicit_resolver(*JSON_FLOAT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +83,7 @@ def read(text: str, problems: Problems) -> Located | None:
         problems.at(1, "", "The document is larger than 1 MB.")
         return None
     try:
-        root = _compose(text, problems)
+        root = _compose(_without_tabs(text), problems)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = int(getattr(mark, "line", 0)) + 1
@@ -84,6 +95,17 @@ def read(text: str, problems: Problems) -> Located | None:
     if root is None and not problems.found:
         problems.at(1, "", "The document is empty.")
     return root
+
+
+def _without_tabs(text: str) -> str:
+    """JSON may be indented with tabs, which YAML refuses; inside its texts there is never one as it is."""
+    if "\t" not in text or not text.lstrip().startswith(("{", "[")):
+        return text
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    return text.replace("\t", " ")
 
 
 def _first_line(error: BaseException) -> str:
@@ -134,7 +156,7 @@ class _Builder:
         built: dict[str, Located] = {}
         for key_node, value_node in node.value:
             line = key_node.start_mark.line + 1
-            key = self.loader.construct_object(key_node) if isinstance(key_node, yaml.ScalarNode) else None
+            key = self._scalar(key_node, path) if isinstance(key_node, yaml.ScalarNode) else None
             if not isinstance(key, str):
                 self.problems.at(line, path, "A key must be text; put it in quotes.")
                 continue
@@ -149,10 +171,23 @@ class _Builder:
 
     def _scalar(self, node: yaml.Node, path: str) -> Any:
         value = self.loader.construct_object(node)
-        if value is None or isinstance(value, str | bool | int):
+        if isinstance(value, str):
+            return self._text(value, node, path)
+        if value is None or isinstance(value, bool | int):
             return value
         if isinstance(value, float) and value == value and abs(value) != float("inf"):
-            return value
+            # As the database would hand it back: without an exponent, and with one zero only.
+            return int(value) if abs(value) >= 1e16 else value + 0.0
         words = "This kind of value is not supported: use text, a number, true or false."
         self.problems.at(node.start_mark.line + 1, path, words)
         return None
+
+    def _text(self, value: str, node: yaml.Node, path: str) -> str:
+        """Text as a column can hold it; JSON may write one character as two escapes."""
+        if "\0" in value:
+            self.problems.at(node.start_mark.line + 1, path, "This holds a NUL character.")
+        try:
+            return value.encode("utf-16", "surrogatepass").decode("utf-16")
+        except UnicodeDecodeError:
+            self.problems.at(node.start_mark.line + 1, path, "This holds half of a character (a lone surrogate).")
+            return ""

@@ -56,6 +56,7 @@ def go(run: FlowRun, flow: FlowDefinition, arrival: Arrival) -> Visit | None:
     came_from = left.step_key if left else run.queued_step
     source = flow.step(left.step_key) if left else None
     exit_data = changed_data(run, flow, source.on_exit if source and arrival.change else ())
+    keeps_its_place = run.step_key == arrival.step.key and run.status in wip.TAKES_A_PLACE
     if left is not None and left.left_at is None:
         if source is None or source.kind in MANY_KINDS or left.phase == Phase.FAILURE:
             afterwards.clear_later(run, left, _cause(arrival), _left_words(arrival))
@@ -71,7 +72,7 @@ def go(run: FlowRun, flow: FlowDefinition, arrival: Arrival) -> Visit | None:
         )
     runs.reopen(run, arrival.chain)
     visit = None
-    if _has_place(run, flow, arrival, limits):
+    if keeps_its_place or _has_place(run, flow, arrival, limits):
         visit = _enter(run, flow, arrival, came_from, exit_data)
     else:
         wip.queue(run, arrival.step.key, arrival.chain, entry=arrival.runs_entry, data=exit_data)
@@ -83,12 +84,10 @@ def go(run: FlowRun, flow: FlowDefinition, arrival: Arrival) -> Visit | None:
 
 
 def _has_place(run: FlowRun, flow: FlowDefinition, arrival: Arrival, limits: Limits) -> bool:
-    """Entering the same step anew keeps the place that the run has; a terminal step needs none."""
+    """A terminal step needs none: the run is over there."""
     if arrival.has_place is not None:
         return arrival.has_place
-    return (
-        arrival.change is None or flow.is_terminal(arrival.step) or wip.has_place(run.flow_id, limits, arrival.step.key)
-    )
+    return flow.is_terminal(arrival.step) or wip.has_place(run.flow_id, limits, arrival.step.key)
 
 
 def _enter(run: FlowRun, flow: FlowDefinition, arrival: Arrival, came_from: str, exit_data: dict[str, Any]) -> Visit:
@@ -101,6 +100,17 @@ def _enter(run: FlowRun, flow: FlowDefinition, arrival: Arrival, came_from: str,
     elif failure := _begin(run, flow, arrival, visit):
         failing.fail(run, flow, visit, failure, arrival.chain)
     return visit
+
+
+def _owe_places(run: FlowRun, arrival: Arrival, limits: Limits, left: str) -> None:
+    """The place that was left may be another's now, and this run may wait for one itself.
+
+    A person who moves a card back to where its step pulls from wants it to stay there, for now.
+    """
+    is_put_back = arrival.change is StepChange.Trigger.MANUAL and limits.feeder(left) == arrival.step.key
+    wip.owe_left(run, left, limits, but=run.pk if is_put_back else None)
+    if not is_put_back:
+        wip.owe_waits(run, limits)
 
 
 def _cause(arrival: Arrival) -> str:
@@ -117,22 +127,12 @@ def _left_words(arrival: Arrival) -> str:
     return f"the run went on to {arrival.step.name}."
 
 
-def _owe_places(run: FlowRun, arrival: Arrival, limits: Limits, left: str) -> None:
-    """The place that was left may be another's now, and this run may wait for one itself.
-
-    A person who moves a card back to where its step pulls from wants it to stay there, for now.
-    """
-    is_put_back = arrival.change is StepChange.Trigger.MANUAL and limits.feeder(left) == arrival.step.key
-    wip.owe_left(run, left, limits, but=run.pk if is_put_back else None)
-    if not is_put_back:
-        wip.owe_waits(run, limits)
-
-
 def complete(run: FlowRun, visit: Visit, chain: Chain) -> None:
     """The run ends well, in the step where it stands."""
     runs.write_visit(visit, phase=Phase.LEFT, left_at=Now())
     runs.write(run, status=RunStatus.COMPLETED, completed_at=Now())
     runs.note(run, chain, "run.completed", visit=visit)
+    wip.owe_left(run, visit.step_key)
     afterwards.tell_parent(run)
 
 

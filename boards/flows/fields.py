@@ -63,8 +63,6 @@ def text(at: Located, problems: Problems) -> str:
     told = str(at.value)
     if len(told) > _MAX_TEXT:
         problems.add(at, f"This is longer than {_MAX_TEXT:,} characters.")
-    if "\0" in told:
-        problems.add(at, "This holds a NUL character.")
     return told
 
 

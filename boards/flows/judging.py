@@ -5,12 +5,14 @@ Pure, as `boards.flows.validation` is, whose second half it is. What stands insi
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
 from boards.flows import templating
+from boards.flows.actions import ROLES
 from boards.flows.decisions import target_of
-from boards.flows.definition import MOMENTS, STEP_DEFAULTS, Action, FlowDefinition, StepDefinition
+from boards.flows.definition import ASKING_KINDS, MOMENTS, STEP_DEFAULTS, Action, FlowDefinition, StepDefinition
 from boards.flows.document import Located, Problems
 from boards.flows.judging_parts import PartsJudge
 from boards.flows.kinds import FIELDS, NEEDED, OF_ONE_KIND, kinds_with
@@ -30,6 +32,27 @@ def known_names(flow: FlowDefinition, names: frozenset[str]) -> Known:
     return Known(names, frozenset(step.key for step in flow.steps), inputs)
 
 
+def _assignees(flow: FlowDefinition, step: StepDefinition) -> Iterator[tuple[str, str, str]]:
+    """(path, name, kind of step) of everybody whom a step gives something to do."""
+    own = step.assignee or (flow.agent if step.files_task else "")
+    if own:
+        yield "assignee", own, step.kind
+    for name, steps in (
+        ("branches", step.branches),
+        ("on_failure.steps", step.on_failure.steps if step.on_failure else ()),
+    ):
+        for place, inner in enumerate(steps):
+            if inner.assignee:
+                yield f"{name}[{place}].assignee", inner.assignee, inner.kind
+    for place, task in enumerate(step.tasks):
+        if task.assignee:
+            yield f"tasks[{place}].assignee", task.assignee, "task"
+    for moment in MOMENTS:
+        for place, action in enumerate(getattr(step, moment)):
+            if action.options.get("assignee"):
+                yield f"events.{moment}[{place}].assignee", str(action.options["assignee"]), "task"
+
+
 @dataclass(slots=True)
 class StepJudge:
     """What a step says of itself and of the others, once every step could be read."""
@@ -39,6 +62,7 @@ class StepJudge:
     at: Located
     problems: Problems
     warnings: list[str]
+    roster: frozenset[str] | None = None
 
     def judge(self) -> None:
         self._judge_kind()
@@ -50,6 +74,7 @@ class StepJudge:
         for moment in MOMENTS:
             self._judge_actions(moment)
         self._judge_ways_out()
+        self._judge_names()
 
     def _judge_kind(self) -> None:
         """Fields that would do nothing on this kind, and those that it cannot do without."""
@@ -67,14 +92,12 @@ class StepJudge:
             self.say("schema", NEEDED["input"]["schema"])
         if step.kind == "wait":
             self._judge_wait()
-        if step.kind == "call" and step.flow == self.flow.key:
-            self.say("flow", "A flow that calls itself would never end. Call another one.")
 
     def _judge_wait(self) -> None:
         step = self.step
         times = (step.duration_ms is not None) + bool(step.until.strip())
         if times > 1:
-            self.say("until", 'A wait takes "duration_ms" or "until", one of the two.')
+            self.say("until", 'A wait needs "duration_ms" or "until", one of the two.')
         elif not times and not step.event.strip():
             self.say("kind", 'A wait needs "duration_ms" or "until", one of the two, or the "event" that it waits for.')
 
@@ -165,6 +188,14 @@ class StepJudge:
         failed = self.step.on_failure
         if failed is None or (failed.then == "fail" and not failed.steps):
             self.warn("events", 'A rejection fails the run, because no transition has a "when" for it.')
+
+    def _judge_names(self) -> None:
+        """Warnings: who is to work here and is not on the roster; a run that gets here would fail."""
+        if self.roster is None:
+            return
+        for path, name, kind in _assignees(self.flow, self.step):
+            if name not in self.roster and not (kind in ASKING_KINDS and name in ROLES):
+                self.warn(path, f'Nobody called "{name}" is on the roster of the board.')
 
     def say(self, path: str, sentence: str) -> None:
         """A problem with a field of this step, named by its path within the step."""

@@ -16,7 +16,7 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 from boards.actors import service
 from boards.debts.kinds import pays
 from boards.errors import NotFound
-from boards.flows import afterwards, column_order, failing, runs, wip
+from boards.flows import afterwards, approving, column_order, failing, runs, wip
 from boards.flows.entering import Arrival, go
 from boards.flows.limits import Limits, is_full
 from boards.flows.templating import TemplatingError
@@ -24,7 +24,7 @@ from boards.locks import engine_transaction
 from boards.models import Debt, FlowRun, FlowStep, Hold, StepChange
 from boards.states import HoldState, Phase, RunStatus, Status
 
-# A card of these is done in its step once it waits there; what else has to come first is asked below.
+# A card of these is done in its step once it waits there; of the others, once the stay has handed something in.
 PULLED_KINDS: Final = ("column", "agent", "task", "approval", "input", "notify")
 
 
@@ -106,25 +106,29 @@ def _queued(flow_id: int, key: str) -> QuerySet[FlowRun]:
 
 
 def _in_feeder(flow_id: int, key: str, limits: Limits, but: int | None) -> QuerySet[FlowRun]:
-    """Runs whose stay in the feeder is over but for the move: nothing of it works, asks, was stopped or lacks a signal.
+    """Runs whose stay in the feeder is over but for the move: nothing of it works, asks, was refused, stopped or lacks
+    a signal.
 
     No gate is passed by being pulled through it.
     """
     feeder = limits.feeder(key)
     steps = FlowStep.objects.filter(version=OuterRef("version"))
-    asks = Hold.objects.filter(state=HoldState.OPEN).filter(
-        Q(visit=OuterRef("current_visit")) | Q(task=OuterRef("current_visit__task"))
+    asks = Hold.objects.filter(
+        Q(visit=OuterRef("current_visit")) | Q(task=OuterRef("current_visit__task")),
+        # Open, or a person was asked before the move and has not said yes: a yes would have moved it.
+        Q(state=HoldState.OPEN) | Q(dedup_key__startswith=approving.KEY),
     )
     is_done = Q(current_visit__task=None) | Q(current_visit__task__status=Status.COMPLETED)
     runs_there = FlowRun.objects.filter(
         Exists(steps.filter(key=key)),
-        Exists(steps.filter(key=feeder, kind__in=PULLED_KINDS)),
+        Exists(steps.filter(key=feeder, kind__in=PULLED_KINDS)) | Q(current_visit__output__isnull=False),
         is_done,
         flow=flow_id,
         step_key=feeder,
         status=RunStatus.ACTIVE,
         archived_at=None,
         current_visit__phase=Phase.WAITING,
+        current_visit__error="",
     ).exclude(Exists(asks))
     signalled = Q(signal__isnull=False)  # a move clears it, so it is of this stay
     gated = Exists(steps.filter(key=feeder, settings__auto_advance_requires_signal=True))

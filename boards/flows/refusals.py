@@ -21,3 +21,9 @@ class RunMovedOn(Refusal):
     """The run has moved on meanwhile. Look at where it stands now, and decide again."""
 
     code = "run_moved_on"
+
+
+class FlowChanged(Refusal):
+    """Somebody else has saved a version of this flow meanwhile."""
+
+    code = "flow_changed"

@@ -66,8 +66,15 @@ def messages_of(visit: Visit) -> int:
 
 
 def matcher(at: Situation) -> Callable[[str], bool]:
-    known = data.values(at.run, at.flow, at.visit.output)
-    return lambda condition: templating.holds(condition, known)
+    """Works out a `when:`; what it may name is read with the first one, since most steps have none."""
+    known: dict[str, Any] = {}
+
+    def holds(condition: str) -> bool:
+        if not known:
+            known.update(data.values(at.run, at.flow, at.visit.output))
+        return templating.holds(condition, known)
+
+    return holds
 
 
 def move_to(at: Situation, target: str, actor: str, change: StepChange.Trigger, signal: Any = None) -> str:

@@ -56,7 +56,7 @@ def start(
     stored = _idempotency_row(chain, flow, key, [checked, name, *([step] if step else [])])
     if stored is not None and stored.result:
         return FlowRun.objects.get(pk=stored.result["run"])
-    run = _insert(chain, flow, version, checked, _checked_name(name), priority)
+    run = _insert(chain, flow, version, checked, _checked_name(name), priority=priority)
     if stored is not None:
         IdempotencyKey.objects.filter(pk=stored.pk).update(result={"run": run.pk})
     return _enter_first(chain, run, first.key)
@@ -175,6 +175,7 @@ def _insert(
     version: FlowVersion,
     inputs: dict[str, Any],
     name: str,
+    *,
     priority: int = 0,
     called_by: Visit | None = None,
 ) -> FlowRun:
@@ -201,12 +202,12 @@ def _insert(
     )
 
 
-def _enter_first(chain: Chain, fresh: FlowRun, first: str) -> FlowRun:
+def _enter_first(chain: Chain, fresh: FlowRun, first: str = "") -> FlowRun:
     run, flow = runs.lock(fresh.pk)
-    wanted = flow.step(first)
-    assert wanted is not None  # of the same version
     with afterwards.collecting():
         runs.note(run, chain, "run.started", number=run.number)
+        wanted = flow.step(first) if first else flow.start_step
+        assert wanted is not None  # of the same version
         step, has_place = wip.seat_for_new(run, flow, wanted)
         go(run, flow, Arrival(step, chain, chain.name, StepChange.Trigger.START, has_place=has_place))
     run.refresh_from_db()

@@ -1,11 +1,12 @@
 """Judges a flow's document as a whole, before anything is written (spec: 05 section 1, "Validation").
 
-Every fault is named with its line and its path. Pure: nothing here reads a row, so a name on the roster is not checked.
+Every fault is named with its line and its path. Pure: nothing here reads a row; what is known of the board and of the
+other flows of the space comes in as `Surroundings`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -15,7 +16,9 @@ from boards.flows.cycles import automatic_cycles, pull_cycles
 from boards.flows.definition import FlowDefinition, StepDefinition
 from boards.flows.document import Located, Problems, read
 from boards.flows.judging import StepJudge, known_names
+from boards.flows.judging_calls import judge_calls
 from boards.flows.reading import child, listed, refuse_twice
+from boards.flows.surroundings import NOTHING_KNOWN, Surroundings
 from boards.flows.templating import PROMPT_NAMES
 
 TYPE: Final = "orchestra_flow"
@@ -52,32 +55,73 @@ class Document:
     roster: tuple[dict[str, Any], ...] = ()
 
 
-def validate(text: str, people: Iterable[str] = ()) -> FlowDefinition:
-    """The one flow of `text`, a bare flow or an envelope with one. Raises `InvalidFlow` with every problem found.
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What an editor shows of a text. `flow`: its one flow as far as it can be read, also where there are problems."""
 
-    `people`: names on the roster that are persons; a loop in which one of them works is no automatic one.
-    """
-    flows = validate_document(text, people).flows
+    flow: FlowDefinition | None
+    problems: tuple[str, ...]
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def is_valid(self) -> bool:
+        return self.flow is not None and not self.problems
+
+
+def judged(text: str, around: Surroundings = NOTHING_KNOWN) -> Judged:
+    """The one flow of `text` with everything that is wrong with it; raises nothing."""
+    try:
+        flow = validate(text, around)
+    except InvalidFlow as refused:
+        return Judged(_sketched(text), tuple(refused.problems))
+    return Judged(flow, (), flow.warnings)
+
+
+def _sketched(text: str) -> FlowDefinition | None:
+    """What can be drawn of a text with problems: its steps that have a key, each key once."""
+    unread = Problems()
+    root = read(text, unread)
+    node = root if root is None or child(root, "steps") else next(iter(listed(root, "flows", unread)), None)
+    if node is None:
+        return None
+    told = _FLOW.read(node, unread, "A flow")
+    steps = {step.key: step for step in (reading.step(*each, unread) for each in _numbered(node, unread)) if step.key}
+    if not steps:
+        return None
+    told["steps"] = tuple(sorted(steps.values(), key=lambda step: step.position))
+    return FlowDefinition(**{"key": "", "name": ""} | told)
+
+
+def _numbered(node: Located, unread: Problems) -> list[tuple[Located, int]]:
+    return [(each, place) for place, each in enumerate(listed(node, "steps", unread)[:MAX_STEPS])]
+
+
+def validate(text: str, around: Surroundings = NOTHING_KNOWN) -> FlowDefinition:
+    """The one flow of `text`, a bare flow or an envelope with one. Raises `InvalidFlow` with every problem found."""
+    flows = validate_document(text, around).flows
     if len(flows) != 1:
         raise InvalidFlow([f"line 1, flows: This document holds {len(flows)} flows; here it takes one."])
     return flows[0]
 
 
-def validate_document(text: str, people: Iterable[str] = ()) -> Document:
-    """Every flow of `text`, YAML or JSON. Raises `InvalidFlow` with every problem found, each with line and path."""
+def validate_document(text: str, around: Surroundings = NOTHING_KNOWN) -> Document:
+    """Every flow of `text`, YAML or JSON. Raises `InvalidFlow` with every problem found, each with line and path.
+
+    `around`: what is known of the space and the board that the flows are for.
+    """
     problems = Problems()
     root = read(text, problems)
     if root is None:
         raise InvalidFlow(problems.sentences())
-    document = _document(root, problems, frozenset(people))
+    document = _document(root, problems, around)
     if problems.found:
         raise InvalidFlow(problems.sentences())
     return document
 
 
-def _document(root: Located, problems: Problems, people: frozenset[str]) -> Document:
+def _document(root: Located, problems: Problems, around: Surroundings) -> Document:
     if isinstance(root.value, dict) and "steps" in root.value and "flows" not in root.value:
-        return Document(tuple(_flows([root], problems, people)))
+        return Document(tuple(_flows([root], problems, around)))
     told = _ENVELOPE.read(root, problems, "The document")
     if told.get("version", VERSION) != VERSION:
         problems.add(root.value["version"], "This version of the format is not known here; version 1 is.")
@@ -89,12 +133,20 @@ def _document(root: Located, problems: Problems, people: frozenset[str]) -> Docu
     nodes = listed(root, "roster", problems)
     roster = [_ROSTER.read(each, problems, "A roster entry") for each in nodes]
     refuse_twice("name", ((each.get("name"), node) for each, node in zip(roster, nodes, strict=True)), problems)
-    people |= {str(entry.get("name", "")) for entry in roster if entry.get("kind") == "person"}
-    return Document(tuple(_flows(flows, problems, people)), tuple(roster))
+    return Document(tuple(_flows(flows, problems, _with_roster(around, roster))), tuple(roster))
 
 
-def _flows(nodes: Sequence[Located], problems: Problems, people: frozenset[str]) -> list[FlowDefinition]:
-    built = [flow for flow in (_FlowReader(node, problems, people).flow() for node in nodes) if flow]
+def _with_roster(around: Surroundings, roster: Sequence[dict[str, Any]]) -> Surroundings:
+    """What is known once the document's own roster entries are on the board."""
+    names = {str(entry.get("name", "")) for entry in roster}
+    persons = {str(entry.get("name", "")) for entry in roster if entry.get("kind") == "person"}
+    known = None if around.roster is None else around.roster | names
+    return replace(around, people=around.people | persons, roster=known)
+
+
+def _flows(nodes: Sequence[Located], problems: Problems, around: Surroundings) -> list[FlowDefinition]:
+    built = [flow for flow in (_FlowReader(node, problems, around).flow() for node in nodes) if flow]
+    judge_calls(built, nodes, around, problems)
     refuse_twice("key", ((node.value["key"].plain(), node) for node in nodes if child(node, "key")), problems)
     return built
 
@@ -105,7 +157,7 @@ class _FlowReader:
 
     at: Located
     problems: Problems
-    people: frozenset[str]
+    around: Surroundings
     warnings: list[str] = field(default_factory=list)
 
     def flow(self) -> FlowDefinition | None:
@@ -125,7 +177,7 @@ class _FlowReader:
         flow = FlowDefinition(**told)
         by_key = {step.key: node for step, node in zip(steps, nodes, strict=True)}
         for step in flow.steps:
-            StepJudge(flow, step, by_key[step.key], self.problems, self.warnings).judge()
+            StepJudge(flow, step, by_key[step.key], self.problems, self.warnings, self.around.roster).judge()
         for fault in templating.template_faults(flow.prompt, known_names(flow, PROMPT_NAMES)):
             self.problems.add(self.at.value["prompt"], fault)
         self._judge_cycles(flow, by_key)
@@ -140,7 +192,7 @@ class _FlowReader:
             self.problems.add(node, "Only one step may be the start step.", "is_start_step")
 
     def _judge_cycles(self, flow: FlowDefinition, by_key: dict[str, Located]) -> None:
-        for cycle in automatic_cycles(flow, self.people):
+        for cycle in automatic_cycles(flow, self.around.people):
             last = by_key[cycle.keys[-1]]
             if cycle.person:
                 words = f"A run can go round: {cycle.words}. A person stands in it."

@@ -103,13 +103,13 @@ def owe_waits(run: FlowRun, limits: Limits | None = None) -> None:
         _owe(run, key, f"{run.pk}.{run.revision}:waits", None)
 
 
-def owe_limits(flow_id: int, version: FlowVersion) -> None:
+def owe_limits(flow_id: int, version: int) -> None:
     """A new version may have raised limits, or taken them away: everybody who waits is asked again."""
     limits = newest_limits(flow_id)
     queued = FlowRun.objects.filter(flow=flow_id, archived_at=None).exclude(queued_step="")
     keys = {*queued.values_list("queued_step", flat=True).distinct(), *(key for key in limits.places if limits.of(key))}
     for key in limits.in_order(keys):
-        owing.owe(PROMOTE, f"{PROMOTE}:{flow_id}:{key}:v{version.number}", data={"flow": flow_id, "step": key})
+        owing.owe(PROMOTE, f"{PROMOTE}:{flow_id}:{key}:v{version}", data={"flow": flow_id, "step": key})
 
 
 def _owe(run: FlowRun, key: str, nonce: str, but: int | None) -> None:

@@ -108,7 +108,7 @@ class RosterEntry(models.Model):
     """A name that tasks of a board may be assigned to, and how it is run (spec: 03 section 2).
 
     `config` by kind: `python` {"worker": registered name}; `command` {"argv": [...], "cwd": relative folder,
-    "env": [names], "time_limit_ms": int}; `person` uses `user`.
+    "env": [names], "time_limit_ms": int, "messages": "stdin" (as JSON lines)}; `person` uses `user`.
     """
 
     class Kind(models.TextChoices):

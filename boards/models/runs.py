@@ -26,12 +26,12 @@ class FlowRun(models.Model):
     current_visit = models.ForeignKey("boards.Visit", models.SET_NULL, null=True, blank=True, related_name="+")
     called_by = models.ForeignKey("boards.Visit", models.SET_NULL, null=True, blank=True, related_name="child_runs")
     signal = models.JSONField(null=True, blank=True)
-    # Set by the action `reset_context`: what earlier visits handed in is not told to the tasks of later steps.
-    context_from = models.PositiveIntegerField(default=0)
     # The step whose place it takes, or took last; '' while it is queued. Kept in step with the visit by `runs.write`.
     step_key = models.CharField(max_length=80, blank=True, default="")
     # Since when it stands like that: entered, queued, ended or taken out of the archive.
     stands_since = models.DateTimeField(db_default=Now())
+    # Set by the action `reset_context`: what earlier visits handed in is not told to the tasks of later steps.
+    context_from = models.PositiveIntegerField(default=0)
     queued_step = models.CharField(max_length=80, blank=True, default="")
     queued_at = models.DateTimeField(null=True, blank=True)
     # Whether the entry events of the queued step are still to be run once it gets in.

@@ -77,6 +77,8 @@ def discard_visit_holds(chain: Chain, visit_id: int, reason: str, *, branches: C
     if branches is not None:
         open_holds = open_holds.filter(branch__in=branches)
     closed = list(open_holds.select_for_update().order_by("pk"))
+    if not closed:
+        return 0
     open_holds.update(
         state=HoldState.DISCARDED,
         answered_at=Now(),

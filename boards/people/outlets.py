@@ -6,25 +6,23 @@ repeated with back-off under one id, by which the receiver knows a repeat; an an
 
 from __future__ import annotations
 
-import json
+import os
 from datetime import timedelta
-from typing import Final
+from typing import Any, Final
 
 from django.db.models import F
 from django.db.models.functions import Now
 
-from boards import live_notices
+from boards import live_notices, outbound
 from boards.debts import owing, paying
-from boards.debts.kinds import Undeliverable, pays_outside
+from boards.debts.kinds import pays_outside
 from boards.debts.paying import Paid
 from boards.locks import Rank, engine_transaction, taking
 from boards.models import Debt, FlowRun, Hold, RosterEntry, Task
-from boards.people import posting
 from boards.states import HoldKind, HoldState
 
 KIND: Final = "deliver_gate"
 TRYING_FOR: Final = timedelta(seconds=60)  # a payer that is still at it after so long has died
-_FOR_GOOD: Final = frozenset(range(400, 500)) - {408, 425, 429}
 
 
 def outlet_of(kind: str, entry: RosterEntry | None) -> str:
@@ -51,14 +49,8 @@ def deliver(debt_id: int) -> Paid:
     if hold is None:
         return Paid.NOT_DUE
     try:
-        status = posting.post(hold.outlet, _body(hold), message_id=f"gate-{hold.pk}", secret_name=_secret_name(hold))
-        if status >= 300:
-            words = f"{posting.host_of(hold.outlet)} answered {status}."
-            raise Undeliverable(words) if status in _FOR_GOOD else ConnectionError(words)
-    except posting.Refused as error:
-        paying.note_failure(debt_id, Undeliverable(str(error)))
-        return Paid.FAILED
-    except Exception as error:
+        outbound.send_json(hold.outlet, _body(hold), f"gate-{hold.pk}", _secret(hold))
+    except Exception as error:  # `Refused` is final, anything else is tried again
         paying.note_failure(debt_id, error)
         return Paid.FAILED
     return _delivered(debt_id, hold)
@@ -85,16 +77,17 @@ def _delivered(debt_id: int, hold: Hold) -> Paid:
     return Paid.PAID
 
 
-def _secret_name(hold: Hold) -> str:
+def _secret(hold: Hold) -> str:
+    """By which the outlet knows the product: of the environment, under the name that the roster entry says."""
     assert hold.task is not None  # only a task's draft has an outlet
     entry = RosterEntry.objects.filter(board=hold.board_id, name=hold.task.assignee).first()
     named = (entry.config or {}).get("outlet_secret") if entry else ""
-    return named if isinstance(named, str) else ""
+    return os.environ.get(named, "") if isinstance(named, str) and named else ""
 
 
-def _body(hold: Hold) -> bytes:
+def _body(hold: Hold) -> dict[str, Any]:
     assert hold.task is not None
-    told = {
+    return {
         "type": "gate.send",
         "hold": hold.pk,
         "board": hold.task.board.slug,
@@ -107,4 +100,3 @@ def _body(hold: Hold) -> bytes:
         "approved_at": hold.answered_at.isoformat() if hold.answered_at else None,
         "note": (hold.answer or {}).get("text", ""),
     }
-    return json.dumps(told, ensure_ascii=False).encode()

@@ -18,7 +18,7 @@ from django.db.models.functions import Now
 from django.utils.translation import gettext as _
 
 from boards import policy
-from boards.models import FlowRun, FlowStep, Hold, Member, Session, Task, Visit
+from boards.models import FlowRun, FlowStep, Hold, Member, Role, Session, Task, Visit
 from boards.queries.ask_votes import vote_words
 from boards.queries.drafts import DraftView, draft_view
 from boards.queries.schema_fields import Field, fields_of
@@ -64,6 +64,10 @@ class AskView:
     sender: str = ""  # of a gate draft: who sends it on a yes, as a sentence
     votes: str = ""  # of a question that several persons decide
     form_key: str = field(default_factory=lambda: uuid.uuid4().hex)
+
+    @property
+    def deciders(self) -> list[tuple[str, str]]:
+        return deciders(self.hold)
 
     @property
     def is_open(self) -> bool:
@@ -268,7 +272,7 @@ def _view(hold: Hold, member: Member, steps: dict[tuple[int, str], str]) -> AskV
         kind_label=HoldKind(hold.kind).label,
         choices=choices_of(hold.kind, hold.options),
         fields=fields_of(hold.schema) if hold.kind == HoldKind.INPUT else (),
-        draft=draft_view(hold.draft, hold.draft_hash) if hold.draft is not None else None,
+        draft=_shown(hold),
         silence=if_nobody(hold),
         may_answer=hold.state == HoldState.OPEN and may_answer(member, hold),
         whose=whose_words(member, hold.assignee.display if hold.assignee else "", hold.assignee_id, hold.assignee_role),
@@ -281,6 +285,22 @@ def _view(hold: Hold, member: Member, steps: dict[tuple[int, str], str]) -> AskV
         sender=sender_words(hold),
         votes=vote_words(hold),
     )
+
+
+def _shown(hold: Hold) -> DraftView | None:
+    """The draft; of a review that came with none what its attempt has made so far."""
+    if hold.draft is not None:
+        return draft_view(hold.draft, hold.draft_hash)
+    if hold.kind == HoldKind.REVIEW and hold.task and hold.task.output is not None:
+        return draft_view(hold.task.output)
+    return None
+
+
+def deciders(hold: Hold) -> list[tuple[str, str]]:
+    """(value, name) of those to whom a question can be handed on: the people of its board's roster, and the roles."""
+    entries = hold.board.roster.filter(kind="person").select_related("user").order_by("position", "name")
+    named = [(entry.name, entry.user.display) for entry in entries if entry.user and entry.user_id != hold.assignee_id]
+    return [*named, (Role.OPERATOR, _("any operator")), ("", _("whoever may decide"))]
 
 
 def whose_words(member: Member, name: str, assignee_id: int | None, role: str) -> str:

@@ -153,17 +153,18 @@ def _rows(tasks: QuerySet[Task]) -> Iterable[Any]:
     )  # fmt: skip
 
 
-def step_due_at() -> Case:
-    """When the due time of its flow step withdraws a task: the stay's, or its own branch's where that is sooner."""
-    works = Branch.objects.filter(task=OuterRef("pk"), ended_at=None)
-    turn = Q(visit__task=F("key")) | Exists(works.exclude(role=Branch.Role.FAILURE))
-    stay = Case(When(turn, then=F("visit__due_at")))
+def step_due_at(task: str = "", key: str = "pk") -> Case:
+    """When the due time of its flow step withdraws a task: the stay's, or its own branch's where that is sooner.
+
+    `task`: the way from the row to the task ("task__"), `key`: the column that names it.
+    """
+    works = Branch.objects.filter(task=OuterRef(key), ended_at=None)
+    turn = Q(**{f"{task}visit__task": F(key)}) | Exists(works.exclude(role=Branch.Role.FAILURE))
+    stay = Case(When(turn, then=F(f"{task}visit__due_at")))
+    in_step = Q(**{f"{task}visit__isnull": False, f"{task}visit__left_at": None})
+    ended = Q(**{f"{task}status__in": sorted(TERMINAL)})
     return Case(
-        When(
-            Q(visit__isnull=False, visit__left_at=None) & ~Q(status__in=sorted(TERMINAL)),
-            then=Least(stay, Subquery(works.values("due_at")[:1])),
-        ),
-        output_field=DateTimeField(),
+        When(in_step & ~ended, then=Least(stay, Subquery(works.values("due_at")[:1]))), output_field=DateTimeField()
     )
 
 

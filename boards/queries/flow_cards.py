@@ -19,7 +19,7 @@ from django.utils.translation import gettext as _
 
 from boards.models import Debt, Flow, FlowRun, FlowStep, Hold, RosterEntry, Task
 from boards.queries.cards import NOTE_LENGTH, Ask
-from boards.states import HoldState, Phase, RunStatus, Status
+from boards.states import LIVE, HoldState, Phase, RunStatus, Status
 
 _ENDED: Final = {RunStatus.COMPLETED: "done", RunStatus.CANCELLED: "skipped", RunStatus.FAILED: "stuck"}
 
@@ -146,11 +146,11 @@ def _state(run: FlowRun, known: _Known, tasks: Sequence[Task], ask: Ask | None) 
         return ended
     if run.queued_step:
         return "queued"
-    if run.current_visit_id in known.stopping:
-        return "stopping"
+    statuses = {task.status for task in tasks}
+    if run.current_visit_id in known.stopping and statuses.isdisjoint(LIVE):
+        return "stopping"  # nothing works any more, and something is still being stopped
     if ask is not None:
         return "you"
-    statuses = {task.status for task in tasks}
     if Status.ERRORED in statuses and not statuses.isdisjoint({Status.PENDING, Status.IN_PROGRESS, Status.NEEDS_CHECK}):
         return "stuck"
     if not statuses.isdisjoint({Status.IN_PROGRESS, Status.NEEDS_CHECK}):

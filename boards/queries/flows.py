@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from django.db.models import Count, F, Q, Window
+from django.db.models import Count, Exists, F, OuterRef, Q, Window
 from django.db.models.functions import Coalesce, RowNumber
 
-from boards.models import Flow, FlowRun, FlowStep, FlowVersion, Hold, Member
-from boards.states import HoldState, Phase, RunStatus, Status
+from boards.models import Debt, Flow, FlowRun, FlowStep, FlowVersion, Hold, Member, Task
+from boards.states import TERMINAL, HoldState, Phase, RunStatus, Status
 
 PAGE: Final = 50
 _RECENT: Final = 3
@@ -20,7 +20,7 @@ _RECENT: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class RunRow:
-    """A run in a list. `state`: done, stuck, skipped, you, working, paused or waiting; `since`: when that began."""
+    """A run in a list. `state`: done, stuck, skipped, you, working, stopping, paused or waiting, `since` when."""
 
     number: int
     name: str
@@ -122,9 +122,9 @@ def _asks_by_flow(member: Member) -> dict[int, int]:
 
 
 def _rows(runs: Any) -> Iterable[tuple[int, RunRow]]:
-    """(flow id, row) of runs, with the names of their steps and whether they wait on a person; two queries."""
+    """(flow id, row) of runs, with the names of their steps, and what waits on a person or is stopped; four queries."""
     found = list(runs.select_related("current_visit__task"))
-    asking = _asking(found)
+    asking, stopping = _asking(found), _stopping(found)
     names = {
         (version, key): name
         for version, key, name in FlowStep.objects.filter(version__in={r.version_id for r in found}).values_list(
@@ -140,7 +140,7 @@ def _rows(runs: Any) -> Iterable[tuple[int, RunRow]]:
             RunRow(
                 run.number,
                 run.name,
-                _state(run, run.pk in asking),
+                "stopping" if run.current_visit_id in stopping else _state(run, run.pk in asking),
                 step,
                 since,
                 run.started_by_name,
@@ -156,6 +156,16 @@ def _asking(runs: Sequence[FlowRun]) -> set[int]:
         return set()
     rows = Hold.objects.filter(Q(visit__run__in=keys) | Q(task__visit__run__in=keys), state=HoldState.OPEN)
     return set(rows.values_list(Coalesce("visit__run_id", "task__visit__run_id"), flat=True))
+
+
+def _stopping(runs: Sequence[FlowRun]) -> set[int]:
+    """The stays of which nothing works any more and something is still being stopped."""
+    visits = [run.current_visit_id for run in runs if run.current_visit_id is not None]
+    if not visits:
+        return set()
+    stops = Debt.objects.filter(kind="session_stop", task__visit__in=visits, task__status__in=sorted(TERMINAL))
+    live = Task.objects.filter(visit=OuterRef("task__visit")).exclude(status__in=sorted(TERMINAL))
+    return set(stops.exclude(Exists(live)).values_list("task__visit", flat=True))
 
 
 def _state(run: FlowRun, asks: bool) -> str:

@@ -72,7 +72,8 @@ class RunAct:
 
 def acts_on(at: Standing, member: Member) -> list[RunAct]:
     """Every act of the run page, in its order, each allowed or with its reason."""
-    return [_act(rule, at, member) for rule in _RULES]
+    hidden = "archive" if at.run.archived_at else "unarchive"
+    return [_act(rule, at, member) for rule in _RULES if rule.verb != hidden]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +89,8 @@ class _Rule:
 
 def _act(rule: _Rule, at: Standing, member: Member) -> RunAct:
     reason = rule.why_not(at)
+    if at.run.archived_at and rule.verb not in _OF_THE_ARCHIVE:
+        reason = _("The run is archived. Take it out of the archive first.")
     if member.role not in policy.ROLE_ACTIONS[rule.action]:
         reason = _("You may read here, not act. Ask an operator of the space for the member role.")
     return RunAct(rule.verb, rule.label(at), rule.icon, reason, "" if reason else rule.confirm(at), rule.danger)
@@ -134,7 +137,7 @@ def _not_move(at: Standing) -> str:
         return _("The run was cancelled. Start it again instead.")
     if at.stopping:
         return _("Its turn is still being stopped.")
-    return "" if at.visit else _("The run stands in no step yet.")
+    return "" if at.visit or at.run.queued_step else _("The run stands in no step yet.")
 
 
 def _not_start(at: Standing) -> str:
@@ -187,6 +190,14 @@ def stands_in_the_way(at: Standing) -> bool:
     return bool(at.calls) or any(task.status in started for task in [*at.inner, *([at.task] if at.task else [])])
 
 
+def _always(at: Standing) -> str:
+    return ""
+
+
+def _archive_confirm(at: Standing) -> str:
+    return _("What works in it is stopped, and its place is free.") if at.works or at.asks else ""
+
+
 def _move_confirm(at: Standing) -> str:
     if stands_in_the_way(at):
         return _("%(step)s is being worked. Moving cancels its turn; what it hands in later is kept aside.") % {
@@ -202,6 +213,8 @@ def _run_confirm(at: Standing) -> str:
         return _("The run ends here, and its open task with it. What is done stays as it is.")
     return _("The run ends here. What is done stays as it is.")
 
+
+_OF_THE_ARCHIVE: Final = frozenset({"unarchive", "start_again", "cancel_run"})  # what may be done to an archived run
 
 _RULES: Final = (
     _Rule("mark_complete", lambda at: _("Mark complete and advance"), "ok", "flows.move", _not_complete),
@@ -219,4 +232,6 @@ _RULES: Final = (
     _Rule("cancel_turn", lambda at: _("Cancel turn…"), "pause", "flows.cancel", _not_turn, _turn_confirm, danger=True),
     _Rule("cancel_run", lambda at: _("Cancel run…"), "x", "flows.cancel", _not_cancel, _run_confirm, danger=True),
     _Rule("start_again", lambda at: _("Start again…"), "play", "flows.start", _not_start),
+    _Rule("archive", lambda at: _("Archive"), "tray", "flows.archive", _always, _archive_confirm),
+    _Rule("unarchive", lambda at: _("Take out of the archive"), "undo", "flows.archive", _always),
 )

@@ -135,6 +135,9 @@ def run_state(run: FlowRun, steps: Sequence[StepView]) -> tuple[str, str]:
         return "skipped", _("Cancelled")
     if run.status == RunStatus.FAILED:
         return "stuck", _("Failed")
+    if run.queued_step:
+        name = next((step.name for step in steps if step.key == run.queued_step), run.queued_step)
+        return "waiting", _("In line for %(step)s") % {"step": name}
     current = next((step for step in steps if step.is_current), None)
     words = {
         "you": _("On a person"),

@@ -202,7 +202,7 @@ def run_page(run: FlowRun, member: Member, *, step: str = "") -> RunPage:
         run=run,
         now=now,
         state="stopping" if stopping else state,
-        state_words=words,
+        state_words=_("Stopping…") if stopping else words,
         steps=nodes,
         asks=[ask for ask in asks if ask.is_open],
         answered=[ask for ask in asks if not ask.is_open],
@@ -357,6 +357,8 @@ def _way(change: StepChange, names: Mapping[str, str]) -> str:
         "from": names.get(change.from_step, change.from_step),
         "to": names.get(change.to_step, change.to_step),
     }
+    if change.trigger == StepChange.Trigger.QUEUE_PROMOTION and change.from_step == change.to_step:
+        return _("A place in %(to)s came free") % way
     if change.trigger != StepChange.Trigger.MANUAL:
         return f"{way['from']} → {way['to']}"
     return _("%(who)s moved it from %(from)s to %(to)s") % (way | {"who": change.actor or _("Somebody")})

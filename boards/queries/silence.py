@@ -1,6 +1,6 @@
 """What happens to a question when nobody answers it, and when: one answer for card, list and run page (spec: 04, 3.1).
 
-Pure words about what the sweeper and the flow engine do; it decides nothing and reads nothing beyond the row it is
+Words about what the sweeper and the flow engine do; it decides nothing and reads little beyond the row that it is
 given.
 """
 
@@ -13,7 +13,8 @@ from typing import Any, Final
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from boards.models import Hold
+from boards.flows import due_times
+from boards.models import Branch, Hold, Visit
 from boards.states import HoldKind, HoldState
 
 # A confirm has no options of its own whose labels could be read.
@@ -51,19 +52,26 @@ def if_nobody(hold: Hold) -> IfNobody:
 
 def asked(hold: Hold) -> Asked:
     visit = hold.task.visit if hold.task_id and hold.task else None
-    turn = visit is not None and visit.task_id == hold.task_id and visit.left_at is None
     return Asked(
         hold.kind,
         hold.due_at,
         option_label(hold.options, hold.default),
         hold.visit_id is not None,
-        visit.due_at if turn and visit else None,
+        _step_due(visit, hold.task_id) if visit is not None and visit.left_at is None else None,
     )
 
 
 def due_of(due_at: datetime | None, visit_due_at: datetime | None) -> datetime | None:
     """When something happens by itself: the earlier of the hold's due time and that of its visit."""
     return min((at for at in (due_at, visit_due_at) if at is not None), default=None)
+
+
+def _step_due(visit: Visit, task_key: int | None) -> datetime | None:
+    """When the step withdraws the task that asks; of several works of a step each may have a time of its own."""
+    if visit.task_id == task_key:
+        return visit.due_at
+    work = Branch.objects.filter(visit=visit, task=task_key, ended_at=None).first()
+    return due_times.due_of(visit, work) if work is not None else None
 
 
 def silence(it: Asked) -> IfNobody:

@@ -217,7 +217,7 @@ _KINDS: Final[Mapping[str, _Words]] = {
     "task.retry_requested": (_retried, "again", ""),
     "task.reclaimed": (_said("reclaimed it from a lost worker", "text", "reason"), "again", ""),
     "task.cancelled": (_cancelled, "skipped", "skipped"),
-    "task.withdrawn": (_said("withdrew it, since its due time passed", "text", "reason"), "clock", "skipped"),
+    "task.withdrawn": (lambda e: "withdrew it, since its due time passed", "clock", "skipped"),
     "task.edited": (_edited, "more", ""),
     "task.assignee_changed": (_changed("the assignee", "assignee"), "follow", ""),
     "task.priority_changed": (_changed("the priority", "priority"), "more", ""),
@@ -234,6 +234,7 @@ _KINDS: Final[Mapping[str, _Words]] = {
     "hold.answered": (_hold("answered", "answer", "choice", "text"), "ok", ""),
     "hold.undone": (_hold("took back the answer to"), "undo", ""),
     "hold.expired": (_hold("closed, since its due time passed,", "answer", "default"), "clock", ""),
+    "hold.assigned": (_hold("handed on", "to"), "follow", ""),
     "hold.discarded": (_hold("discarded", "text", "reason"), "x", ""),
 }
 _SENT_BACK: Final[_Words] = (_checked, "undo", "")

@@ -11,13 +11,14 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final
 
-from django.db.models import Case, Count, Exists, F, OuterRef, Q, QuerySet, Value, When
+from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Value
 from django.db.models.functions import Coalesce, Left, Now
 
 from boards import policy
 from boards.flows.definition import MANY_KINDS
 from boards.models import Branch, Debt, FlowRun, FlowStep, Hold, Member, Role, RosterEntry, Session, Task
 from boards.queries import read_rows
+from boards.queries.cards import step_due_at
 from boards.queries.partitions import own_rows
 from boards.queries.waiting_sources import flag, when
 from boards.states import LIVE, HoldKind, HoldState, Phase, RunStatus, Status
@@ -75,8 +76,7 @@ def _counted(arm: QuerySet[Any], *, blocks: bool) -> QuerySet[Any]:
 
 
 def hold_rows(member: Member, only: Q = ALL) -> Iterator[Mapping[str, Any]]:
-    """Open holds of every kind, whoever they are for; `visit_due_at` where the hold's task is an open visit's turn."""
-    turn = Q(task__visit__task_id=F("task_id"), task__visit__left_at=None)
+    """Open holds of every kind, whoever they are for; `visit_due_at` where the hold's task works in an open visit."""
     yield from (
         _open_holds(member)
         .filter(only)
@@ -85,7 +85,7 @@ def hold_rows(member: Member, only: Q = ALL) -> Iterator[Mapping[str, Any]]:
             asks=Left("prompt", _SHORT),
             reads_first=flag(_READ_FIRST),
             goal=Left("task__goal", _SHORT),
-            visit_due_at=Case(When(turn, then=F("task__visit__due_at"))),
+            visit_due_at=step_due_at("task__", "task_id"),
             run_name=Coalesce("visit__run__name", "task__visit__run__name"),
             run_number=Coalesce("visit__run__number", "task__visit__run__number"),
             run_version=Coalesce("visit__run__version_id", "task__visit__run__version_id"),
@@ -104,9 +104,9 @@ def hold_rows(member: Member, only: Q = ALL) -> Iterator[Mapping[str, Any]]:
 
 
 def task_rows(member: Member, only: Q = ALL, *, to_read: bool = False) -> Iterator[Mapping[str, Any]]:
-    """Tasks to check, to work, Stuck, or without their worker; with `to_read` those that block nothing too. One query.
+    """Tasks to check, to work, Stuck, or without their worker, and with `to_read` those that block nothing.
 
-    `arm` says which of these a row is.
+    `arm` says which. One query.
     """
     arms = _task_arms(member) | (read_rows.task_arms(member) if to_read else {})
     shaped = [

@@ -15,6 +15,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from boards.errors import InvalidInput
+from boards.masking import masked
 from boards.states import HoldKind
 from boards.stored_text import clean_json_text, clean_text
 
@@ -48,6 +49,8 @@ def is_blank(value: str) -> bool:
 
 def clean_json(value: Any, field: str) -> Any:
     """The value as JSON stores it; refuses what does not survive JSON, or is too large."""
+    if value == {} and isinstance(value, dict):
+        return {}
     try:
         text = clean_json_text(value)
     except (TypeError, ValueError, RecursionError) as error:
@@ -57,19 +60,25 @@ def clean_json(value: Any, field: str) -> Any:
     return json.loads(text)
 
 
-def report_json(value: Any) -> Any:
-    """What a worker hands in: cleaned, and over the limit cut to a text that says so (never refused)."""
+def report_json(value: Any, *, mask: bool = True) -> Any:
+    """What a worker hands in: cleaned, without secrets, and over the limit cut to a text that says so (never refused).
+
+    `mask` False: for what the worker alone reads again, and has to find as it was.
+    """
+    if value == {} and isinstance(value, dict):
+        return {}
     try:
         text = clean_json_text(value)
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidInput(f"output must be plain JSON: {error}.", field="output") from None
+    text = masked(text) if mask else text
     cut = _cut(text, MAX_OUTPUT)
     return json.loads(text) if cut is None else {"text": cut, "note": "Cut at 1 MiB.", "cut": True}
 
 
 def report_data(value: Any) -> str:
     """The data beside a transcript line, as JSON text; over the limit of a line cut to a text that says so."""
-    text = clean_json_text(value)
+    text = masked(clean_json_text(value))
     cut = _cut(text, MAX_LINE)
     return text if cut is None else clean_json_text({"text": cut, "note": "Cut at 64 KiB.", "cut": True})
 
@@ -82,7 +91,8 @@ def _cut(text: str, limit: int) -> str | None:
 
 
 def report_line(value: str) -> str:
-    """One transcript line: cleaned, and cut at 64 KiB with a visible note."""
+    """One transcript line: cleaned, without secrets, and cut at 64 KiB with a visible note."""
+    value = masked(value)
     if len(value) > MAX_LINE:
         value = value[:MAX_LINE] + " … [cut at 64 KiB]"
     return clean_text(value)
@@ -130,12 +140,16 @@ def checked_id(value: object) -> str:
 
 def checked_ids(value: object, field: str) -> list[str]:
     """A list of ids, each once."""
+    if value == ():
+        return []
     if isinstance(value, str) or not isinstance(value, Sequence | Set):
         raise InvalidInput(f"{field} must be a list of task ids.", field=field)
     return list(dict.fromkeys(checked_id(each) for each in value))
 
 
 def checked_labels(value: object) -> list[str]:
+    if value == ():
+        return []
     if isinstance(value, str) or not isinstance(value, Sequence) or len(value) > MAX_LABELS:
         raise InvalidInput(f"labels must be a list of at most {MAX_LABELS} texts.", field="labels")
     return list(dict.fromkeys(required_text(label, "labels", 100).strip() for label in value))

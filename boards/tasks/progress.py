@@ -131,7 +131,7 @@ def record_step(claim: Ticket, name: str, result: Any) -> Any:
     """
     if not 1 <= len(name) <= MAX_KEY or clean_text(name) != name:
         raise InvalidInput(f"step: the name of a step has 1 to {MAX_KEY} characters, all of them storable.")
-    return _record_step(claim, name, report_json(result))
+    return _record_step(claim, name, report_json(result, mask=False))
 
 
 @engine_transaction

@@ -13,6 +13,7 @@ from datetime import timedelta
 from typing import Final
 
 from django.db import connection
+from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 
 from boards import actors
@@ -33,6 +34,8 @@ BELONGINGS: Final = (
     ("boards_taskdep", "dependent_id"),
     ("boards_taskdep", "dependency_id"),
 )
+# What outlives the task and only names it.
+EMPTIED: Final = ("boards_visit", "boards_branch")
 
 _COMPONENT: Final = """
 with recursive member(pk) as (
@@ -47,7 +50,11 @@ with recursive member(pk) as (
     union all select pk from boards_task where filed_by_task_id = m.pk
     union all select other.pk from boards_task t
                 join boards_visit v on v.id = t.visit_id
-                join boards_visit w on w.run_id = v.run_id
+                join boards_flowrun r on r.id = v.run_id
+                left join boards_visit caller on caller.id = r.called_by_id
+                join boards_visit w on w.run_id in (r.id, caller.run_id)
+                                    or w.run_id in (select c.id from boards_flowrun c join boards_visit cv
+                                                        on cv.id = c.called_by_id where cv.run_id = r.id)
                 join boards_task other on other.visit_id = w.id
                where t.pk = m.pk and t.visit_id is not null
   ) x)
@@ -124,9 +131,9 @@ def _remove(component: Sequence[int], days: int) -> int:
     """Remove it whole where all of it may go; looks again under the locks, since a retry may have been first."""
     if not _may_go(component, days):
         return 0
-    runs = FlowRun.objects.filter(visits__filed_tasks__in=component)
     taking(Rank.FLOW_RUN)
-    list(FlowRun.objects.select_for_update().filter(pk__in=runs.values("pk")).order_by("pk").values_list("pk"))
+    runs = _runs(component).values("pk")
+    list(FlowRun.objects.select_for_update().filter(pk__in=runs).order_by("pk").values_list("pk"))
     taking(Rank.TASK)
     with connection.cursor() as cursor:
         cursor.execute("select 1 from boards_task where pk = any(%s) order by pk for update", [sorted_keys(component)])
@@ -147,10 +154,16 @@ def _may_go(component: Sequence[int], days: int) -> bool:
     done = tasks.filter(status__in=sorted(TERMINAL), completed_at__lt=long_ago).count() == len(component)
     if not done or Debt.objects.filter(task__in=component).exists():
         return False
-    runs = FlowRun.objects.filter(visits__filed_tasks__in=component)
+    runs = FlowRun.objects.filter(pk__in=_runs(component).values("pk"))
     still = runs.filter(status=RunStatus.ACTIVE) | runs.filter(completed_at__gte=long_ago)
     owing = Debt.objects.filter(run__in=runs.values("pk"))
     return not still.exists() and not owing.exists()
+
+
+def _runs(component: Sequence[int]) -> QuerySet[FlowRun]:
+    """The runs that filed these tasks, those that called them, and those that they called."""
+    own = FlowRun.objects.filter(visits__filed_tasks__in=component).values("pk")
+    return FlowRun.objects.filter(Q(pk__in=own) | Q(visits__child_runs__in=own) | Q(called_by__run__in=own))
 
 
 def _told(component: Sequence[int]) -> Iterable[Entry]:
@@ -179,7 +192,8 @@ def _delete(component: Sequence[int]) -> None:
                 [keys],
             )
             sessions = [row[0] for row in cursor.fetchall()]
-            cursor.execute("update boards_visit set task_id = null where task_id = any(%s)", [keys])
+            for table in EMPTIED:
+                cursor.execute(f"update {table} set task_id = null where task_id = any(%s)", [keys])
             for table, column in BELONGINGS:
                 cursor.execute(f"delete from {table} where {column} = any(%s)", [keys])
             cursor.execute(_SESSIONS, [sessions])

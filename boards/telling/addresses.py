@@ -17,8 +17,8 @@ from django.utils.translation import gettext as _
 
 from boards.errors import InvalidInput
 from boards.models import Member, User
+from boards.outbound import NotNow, Refused
 from boards.telling import links
-from boards.telling.channels import NotNow, Refused
 from boards.telling.letters import Letter, Line
 from boards.telling.mailing import is_set_up, send_mail
 from boards.telling.preferences import TestFailed, take_turn

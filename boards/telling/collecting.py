@@ -42,7 +42,8 @@ touched as (
   select task_id as pk from seen where task_id is not null
   union select d.dependent_id from seen join boards_taskdep d on d.dependency_id = seen.task_id)
 select pg_current_snapshot()::text, statement_timestamp(), exists (select from seen),
-  array(select distinct (data->>'hold')::bigint from seen where kind = 'hold.opened' and data ? 'hold'),
+  array(select distinct (data->>'hold')::bigint from seen
+         where kind in ('hold.opened', 'hold.undone') and data ? 'hold'),
   array(select t.pk from touched join boards_task t on t.pk = touched.pk
          where t.status in ('needs_check', 'errored')
             or t.status = 'pending' and (t.board_id, t.assignee) in (select board_id, name from person)
@@ -141,9 +142,15 @@ def _tell(told: Preference, read: _Read) -> int:
 
 
 def _fresh(told: Preference, channel: str, found: list[Occurrence]) -> list[Occurrence]:
-    """Those that the member was not told of on this channel. Nobody else writes deliveries while this runs."""
+    """Those that the member was not told of on this channel. Nobody else writes deliveries while this runs.
+
+    One that was over before its message went out, and now stands again (an answer was taken back), is told after all.
+    """
+    if not found:
+        return []
     known = Delivery.objects.filter(member=told.member, channel=channel, key__in=[one.key for one in found])
-    keys = set(known.values_list("key", flat=True)) if found else set()
+    known.filter(state=Delivery.State.CLOSED).delete()
+    keys = set(known.values_list("key", flat=True))
     return [one for one in found if one.key not in keys]
 
 

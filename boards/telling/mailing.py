@@ -19,7 +19,7 @@ from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
 
-from boards.telling.channels import NotNow, Refused
+from boards.outbound import NotNow, Refused
 from boards.telling.letters import Letter, one_line
 
 TIMEOUT_S: Final = 10.0

@@ -21,12 +21,11 @@ from django.utils.translation import gettext as _
 
 from boards.errors import InvalidInput, Refusal
 from boards.models import Board, Channel, Member, Preference
+from boards.outbound import BadAddress, NotNow, Refused, checked_url, new_secret, send_json
 from boards.telling import links, mailing
-from boards.telling.channels import NotNow, Refused
 from boards.telling.letters import sample
 from boards.telling.mailing import send_mail
 from boards.telling.wants import KINDS
-from boards.telling.webhooks import BadAddress, checked_url, new_secret, send_webhook
 
 BETWEEN_TESTS: Final = timedelta(seconds=10)
 
@@ -112,7 +111,7 @@ def send_test(member: Member, channel: str) -> None:
         if channel == Channel.EMAIL:
             send_mail(what, member.user.display, member.user.email)
         else:
-            send_webhook(what, told.webhook_url, told.webhook_secret)
+            send_json(told.webhook_url, {"text": what.slack}, what.id, told.webhook_secret)
     except (Refused, NotNow) as error:
         raise TestFailed(str(error)) from error
 

@@ -26,14 +26,13 @@ from boards.debts.kinds import pays_outside
 from boards.debts.paying import Paid
 from boards.locks import Rank, engine_transaction, taking
 from boards.models import Channel, Debt, Delivery, Preference
+from boards.outbound import NotNow, Refused, send_json
 from boards.telling import links
-from boards.telling.channels import NotNow, Refused
 from boards.telling.letters import Letter, letter
 from boards.telling.mailing import send_mail
 from boards.telling.occurrences import DELIVER, Near, Occurrence, standing
 from boards.telling.times import goes_out_at, quiet_until, rhythm_of
 from boards.telling.wants import channels_of, wants
-from boards.telling.webhooks import send_webhook
 
 log = logging.getLogger(__name__)
 
@@ -158,7 +157,7 @@ def _send(taken: Taken, what: Letter) -> None:
     if taken.channel == Channel.EMAIL:
         send_mail(what, user.display, user.email)
     else:
-        send_webhook(what, taken.told.webhook_url, taken.told.webhook_secret)
+        send_json(taken.told.webhook_url, {"text": what.slack}, what.id, taken.told.webhook_secret)
 
 
 def _failed(taken: Taken, error: Exception) -> Paid:

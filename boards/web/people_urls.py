@@ -2,7 +2,7 @@
 
 from django.urls import URLPattern, path
 
-from boards.web import debts, files, flow_board, flows, holds, needs_acts, needs_bulk, needs_you, runs
+from boards.web import debts, files, flow_board, flow_editing, flows, holds, needs_acts, needs_bulk, needs_you, runs
 
 urlpatterns: list[URLPattern] = [
     path("needs-you/", needs_you.needs_you, name="needs_you"),
@@ -28,5 +28,13 @@ urlpatterns: list[URLPattern] = [
     path("f/<slug:key>/r/<int:number>/parts", runs.run_parts, name="run_parts"),
     path("f/<slug:key>/r/<int:number>/log", runs.run_log, name="run_log"),
     path("f/<slug:key>/r/<int:number>/<slug:verb>", runs.run_act, name="run_act"),
+    # No flow's key can be one of these: they have another first part.
+    path("new-flow/", flow_editing.new_flow, name="new_flow"),
+    path("new-flow/import", flow_editing.import_file, name="import_flows"),
+    path("new-flow/template/<slug:key>", flow_editing.add_template, name="add_template"),
+    path("new-flow/edit/", flow_editing.new_editor, name="new_flow_editor"),
+    path("f/<slug:key>/edit/", flow_editing.edit_flow, name="edit_flow"),
+    path("f/<slug:key>/versions/", flow_editing.flow_versions, name="flow_versions"),
+    path("f/<slug:key>/export", flow_editing.export_flow, name="export_flow"),
     path("files/<slug:key>/<int:number>/<path:path>", files.run_file, name="run_file"),
 ]

@@ -156,6 +156,16 @@ def _cancel_run(chain: Chain, found: FlowRun, form: QueryDict) -> str:
     return _("Run cancelled.")
 
 
+def _archive(chain: Chain, found: FlowRun, form: QueryDict) -> str:
+    flows.archive(chain, found)
+    return _("The run is in the archive.")
+
+
+def _unarchive(chain: Chain, found: FlowRun, form: QueryDict) -> str:
+    flows.unarchive(chain, found)
+    return _("The run is out of the archive.")
+
+
 _UNITS: Final = {"minutes": 60, "hours": 3600, "days": 86_400}
 
 
@@ -170,6 +180,8 @@ def _move_due_time(chain: Chain, found: FlowRun, form: QueryDict) -> str:
 
 
 VERBS: Final[Mapping[str, Verb]] = {
+    "archive": _archive,
+    "unarchive": _unarchive,
     "mark_complete": _mark_complete,
     "run_again": _run_again,
     "complete_by_hand": _complete_by_hand,

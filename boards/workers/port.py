@@ -7,7 +7,10 @@ away they wait, so that a restart of it fails nobody's work (spec: 03 sections 2
 
 from __future__ import annotations
 
+import hashlib
+import json
 import threading
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeVar
 from uuid import UUID
@@ -15,7 +18,7 @@ from uuid import UUID
 from boards import flows, people, tasks
 from boards.actors import Chain
 from boards.models import Hold, Task
-from boards.tasks import Line, LostClaim, TaskWriteOutcome, Ticket
+from boards.tasks import Filing, Line, LostClaim, TaskWriteOutcome, Ticket
 from boards.workers import plain_json
 from boards.workers.databases import own_connection, patiently
 from boards.workers.protocol import Answer, Ask, Stopped
@@ -49,6 +52,7 @@ class DatabasePort:
         self._replay = Replay.of(holds, ticket.attempt)
         self._steers_seen = steers_seen
         self._steps: dict[str, Any] | None = None
+        self._filed: Counter[str] = Counter()
         self._cancelled = cancelled  # nothing is recorded of what it does; it may still clean up
         self._over = False
         self._lock = threading.Lock()
@@ -98,6 +102,26 @@ class DatabasePort:
             fresh = [str(steer["text"]) for steer in steers[self._steers_seen :]]
             self._steers_seen = max(self._steers_seen, len(steers))
         return fresh
+
+    def file(self, filing: Mapping[str, Any]) -> str:
+        body = json.dumps(filing, sort_keys=True, default=str)
+        with self._lock:  # the same again within one call of the worker is another task
+            self._filed[body] += 1
+            nth = self._filed[body]
+        mark = hashlib.sha256(f"{nth}:{body}".encode("utf-8", "replace")).hexdigest()[:40]
+        key = f"worker:{self.ticket.task_key}:{self.ticket.attempt}:{mark}"
+        task = self._calmly(lambda: Task.objects.select_related("board").get(pk=self.ticket.task_key))
+        made = self._calmly(
+            lambda: tasks.file_task(
+                self.chain,
+                task.board,
+                Filing(**filing),
+                filed_by_task=task,
+                session_id=self.session_id,
+                idempotency_key=key,
+            )
+        )
+        return made.public_id
 
     def recorded_step(self, name: str) -> tuple[bool, Any]:
         if self._steps is None:

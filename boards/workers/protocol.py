@@ -207,6 +207,9 @@ class Port(Protocol):
     def messages(self) -> list[str]:
         """The messages that were sent to the task since the last look."""
 
+    def file(self, filing: Mapping[str, Any]) -> str:
+        """File a task that this one needs; answers its id. The same filing of one attempt is one task."""
+
     def recorded_step(self, name: str) -> tuple[bool, Any]:
         """Whether a step's result is known, and the result."""
 
@@ -310,6 +313,36 @@ class SyncWorkerTask(_Task):
         """The messages that people sent to the task since the last look."""
         return self._port.messages()
 
+    def file_task(
+        self,
+        goal: str,
+        *,
+        title: str = "",
+        context: str = "",
+        input: Mapping[str, Any] | None = None,
+        labels: Sequence[str] = (),
+        priority: int = 0,
+        deps: Sequence[str] = (),
+        assignee: str = "",
+        max_attempts: int | None = None,
+        checker: str = "",
+        held: bool = False,
+    ) -> str:
+        """File a task on the same board and go on; answers its id.
+
+        A worker that is called again after a stop and files the same once more gets the task it filed. Raises a
+        Refusal of `boards.errors` where the board's rules are against it.
+        """
+        filing: dict[str, Any] = {
+            "goal": goal,
+            "title": title,
+            "context": context,
+            "input": dict(input or {}),
+            "labels": list(labels),
+        }
+        filing |= {"priority": priority, "deps": list(deps), "assignee": assignee, "max_attempts": max_attempts}
+        return self._port.file(filing | {"checker": checker, "held": held})
+
     def log(self, text: str) -> None:
         """One line in the transcript."""
         self._port.say(text)
@@ -348,6 +381,7 @@ class WorkerTask(_Task):
     suspend_for_user = _awaited(SyncWorkerTask.suspend_for_user)
     hold_task_for_user = _awaited(SyncWorkerTask.hold_task_for_user)
     messages = _awaited(SyncWorkerTask.messages)
+    file_task = _awaited(SyncWorkerTask.file_task)
     log = _awaited(SyncWorkerTask.log)
     complete_step = _awaited(SyncWorkerTask.complete_step)
 

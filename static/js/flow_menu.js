@@ -81,6 +81,7 @@ export async function send(address, values) {
   }
   results.replaceChildren();
   await htmx.ajax("POST", address, { source: document.body, target: results, swap: "innerHTML", values: plain(values) });
+  document.dispatchEvent(new CustomEvent("flow:acted", { detail: { runs } }));
   if (results.querySelector("h2")) results.showModal();
 }
 

@@ -18,9 +18,9 @@ function show() {
 document.addEventListener("change", (event) => { if (event.target.closest?.(".pick")) show(); });
 form.addEventListener("reset", () => setTimeout(show));
 new MutationObserver(show).observe(document.getElementById("main"), { childList: true, subtree: true });
-// What was done is no longer chosen.
-document.body.addEventListener("flow:changed", () => {
-  for (const box of boxes()) box.checked = false;
+// What was acted on is no longer chosen; others stay so, whatever else changes.
+document.addEventListener("flow:acted", ({ detail }) => {
+  for (const box of boxes()) if (detail.runs.includes(box.value)) box.checked = false;
   show();
 });
 show();

@@ -28,7 +28,7 @@ const span = (seconds) => {
 };
 
 const [opened] = performance.getEntriesByType("navigation");
-const arrived = performance.timeOrigin + (opened?.responseStart ?? 0);
+const arrived = Date.now() - performance.now() + (opened?.responseStart ?? 0); // by the clock of this machine
 const told = Date.parse(document.body.dataset.now ?? "");
 // A page that the browser kept from before says what the time was then.
 const skew = Number.isNaN(told) || opened?.type === "back_forward" ? 0 : told - arrived;

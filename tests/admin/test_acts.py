@@ -9,6 +9,7 @@ from django.test import Client
 from django.urls import reverse
 
 from boards import tasks
+from boards.actors import service
 from boards.debts import owing
 from boards.models import Debt, Event, Role, Task
 from tests.admin.conftest import Cast
@@ -148,3 +149,14 @@ def test_a_debt_that_failed_for_good_is_paid_again_or_dropped(cast: Cast) -> Non
     assert "Only a drain can pay this" in answer("pay", stop)
     assert "1 done" in answer("drop", lost)
     assert [(debt.kind, debt.state) for debt in Debt.objects.all()] == [("session_stop", "owed")]
+
+
+def test_a_withdrawn_task_is_left_alone_by_every_act_and_each_says_why(cast: Cast) -> None:
+    task = filed(cast.board, chain_of(cast.member))
+    tasks.withdraw(service("flows", cast.board.space_id), task)
+    before = fresh(task)
+    operator = cast.client(cast.operator)
+    for name in ("retry", "cancel", "release"):
+        assert "The due time passed" in act(operator, name, task), name
+    row = fresh(task)
+    assert (row.status, row.withdrawn, row.revision) == ("cancelled", before.withdrawn, before.revision)

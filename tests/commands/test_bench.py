@@ -24,6 +24,7 @@ KEYS = {
     "sweep": {"per_s", "doubled"},
     "board": {"ms_p50", "ms_p99", "queries", "bytes", "first_byte_ms_p50"},
     "needs-you": {"ms_p50", "ms_p99", "queries", "bytes"},
+    "flows": {"ms_per_change", "growth", "first_fifth_ms", "start_ms", "runs"},
 }
 
 
@@ -76,6 +77,7 @@ def test_the_command_offers_what_is_measured_here() -> None:
         ("deps", 20),
         ("pickup", 3),
         ("history", 60),
+        ("flows", 3),
     ],
 )
 def test_a_measurement_answers_the_keys_of_the_specification(places_made: list[str], name: str, n: int) -> None:

@@ -15,10 +15,10 @@ from django.db.models import F
 from django.db.models.functions import Now
 
 from boards import people, sweeping, tasks
-from boards.models import Attempt, Debt, Event, FlowRun, Hold, Task, TranscriptItem, Visit
+from boards.models import Attempt, Debt, Event, FlowRun, Hold, RosterEntry, Task, TranscriptItem, Visit
 from tests import cast
 from tests.crash.processes import ROOT, Started, database_url, several
-from tests.flows.cast import Stage, fresh, place, step_task
+from tests.flows.cast import Stage, place, step_task
 from tests.waiting import lives, until
 from tests.workers.drains import program_entry
 
@@ -31,7 +31,14 @@ TIMED = """
 key: timed
 name: Timed
 steps:
-  - {key: write, name: Write, kind: agent, assignee: NAME, prompt: Write., timeout_ms: 2000}
+  - key: write
+    name: Write
+    kind: agent
+    assignee: NAME
+    prompt: Write.
+    timeout_ms: 2000
+    on_failure:
+      steps: [{key: clean, name: Clean up, kind: task, assignee: janitor, prompt: Clean up.}]
   - {key: done, name: Done}
 """
 
@@ -48,7 +55,10 @@ time.sleep(3600)
 
 @pytest.fixture
 def stage() -> Stage:
-    return Stage()
+    """With a janitor, whom no drain serves: what the failure steps file stays where it is."""
+    made = Stage()
+    RosterEntry.objects.create(board=made.board, name="janitor", kind="pull", position=9)
+    return made
 
 
 def asked(stage: Stage, task: Task) -> None:
@@ -72,10 +82,21 @@ def withdrawn_once(run: FlowRun) -> None:
         ("gate", "discarded", "The due time passed."),
     }
     assert Event.objects.filter(kind="hold.discarded").count() == 2
-    assert place(run) == "write failed"
-    assert fresh(run).error == "The due time of Write passed, so its task was withdrawn."
-    assert Event.objects.filter(run=run, kind="step.failed").count() == 1
+    failed = Event.objects.get(run=run, kind="step.failed")
+    assert (failed.cause, failed.data["text"]) == (
+        "timeout",
+        "The due time of Write passed, so its task was withdrawn.",
+    )
+    assert Task.objects.filter(assignee="janitor").count() == 1, "the failure steps run once"
     assert not Debt.objects.exists()
+    cleaned = cast.claimed(task.board, "janitor")
+    tasks.complete(cast.agent_chain(task.board, "janitor"), cleaned.task, None, claim=cleaned.ticket)
+    assert place(run) == "write failed"
+    assert Event.objects.filter(run=run, kind="step.failed").count() == 1
+
+
+def has_failed(run: FlowRun) -> bool:
+    return Event.objects.filter(run=run, kind="step.failed").exists()
 
 
 @pytest.mark.parametrize(("kind", "point"), MOMENTS)
@@ -95,7 +116,7 @@ def test_killed_at_any_commit_point_it_goes_on_where_it_broke(kind: str, point: 
     assert done.returncode == -signal.SIGKILL, done.stderr
     begun = kind != "withdraw" or point == "after"
     assert bool(step_task(run).withdrawn) is begun
-    assert (place(run) == "write failed") is ((kind, point) == ("flow_failure_steps", "after"))
+    assert has_failed(run) is ((kind, point) == ("flow_failure_steps", "after"))
     for _ in range(3):
         Debt.objects.filter(kind="session_stop", after=None).update(created_at=F("created_at") - timedelta(hours=1))
         sweeping.sweep_once()  # the drain that claimed is silent and its lease is over: that pays the stop
@@ -121,12 +142,13 @@ def test_a_worker_that_ignores_sigterm_is_gone_when_its_step_fails(
     asked(stage, step_task(run))
     Visit.objects.update(due_at=Now() + timedelta(seconds=2))
     due_at = Visit.objects.get(run=run).due_at
-    until(lambda: place(run) == "write failed", 60, "the step failed")
+    until(lambda: has_failed(run), 60, "the step failed")
     assert not any(map(lives, pids))
     withdrawn = step_task(run).completed_at
     assert withdrawn is not None
     assert due_at is not None
     assert timedelta() <= withdrawn - due_at < timedelta(seconds=2), "on time"
+    until(lambda: not Debt.objects.exists())
     withdrawn_once(run)
     assert Event.objects.get(kind="step.failed").at > withdrawn
 

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,6 +12,7 @@ import pytest
 from django.db import connection
 
 from boards.bench import history
+from boards.bench.plans import buffers, planned, scans_of_tasks
 from boards.models import Board, Task
 from boards.tasks import Wanted, arms, claims
 from tests import cast
@@ -51,55 +51,35 @@ def old_board(django_db_setup: None, django_db_blocker: Any) -> Iterator[Board]:
             cursor.execute("analyze boards_task")
 
 
-def planned(sql: str, params: list[Any]) -> dict[str, Any]:
-    with connection.cursor() as cursor:
-        cursor.execute(f"explain (analyze, buffers, format json) {sql}", params)
-        found = cursor.fetchone()[0]
-    plan: dict[str, Any] = (json.loads(found) if isinstance(found, str) else found)[0]["Plan"]
-    return plan
-
-
-def nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    yield plan
-    for part in plan.get("Plans", []):
-        yield from nodes(part)
-
-
-def on_tasks(plan: dict[str, Any]) -> list[tuple[str, str]]:
-    """How the plan reads tasks: the kind of each scan that ran, and its index."""
-    return [
-        (node["Node Type"], node.get("Index Name", ""))
-        for node in nodes(plan)
-        if node["Actual Loops"] and (node.get("Relation Name") == "boards_task" or "Bitmap Index" in node["Node Type"])
-        if node["Node Type"] not in {"ModifyTable", "Bitmap Heap Scan"}
-    ]
-
-
 @pytest.mark.parametrize(("arm", "index"), INDEXES.items())
 def test_each_arm_of_the_claim_reads_its_own_index(old_board: Board, arm: str, index: str) -> None:
     wants = [(old_board.pk, cast.WRITER, 50), (old_board.pk, cast.READER, 50)]
-    plan = planned(*arms.pick_statement(arm, wants, 50))
+    plan = planned(arms.pick_statement(arm, wants, 50))
 
-    assert {used for _, used in on_tasks(plan)} == {index}
-    assert all("Index" in kind for kind, _ in on_tasks(plan))
-    assert plan["Shared Hit Blocks"] + plan["Shared Read Blocks"] <= MOST_BUFFERS
+    assert {used for _, used in scans_of_tasks(plan)} == {index}
+    assert all("Index" in kind for kind, _ in scans_of_tasks(plan))
+    assert buffers(plan) <= MOST_BUFFERS
     assert plan["Actual Rows"] >= 10
 
 
 def test_a_row_with_a_chain_is_looked_up_by_index_too(old_board: Board) -> None:
     Task.objects.filter(board=old_board, status="pending").update(attempts=1)
-    plan = planned(*arms.pick_statement("ready", [(old_board.pk, cast.WRITER, 50)], 50))
+    plan = planned(arms.pick_statement("ready", [(old_board.pk, cast.WRITER, 50)], 50))
 
-    assert {used for _, used in on_tasks(plan)} == {"task_ready", "task_one_follow_up_at_work", "boards_task_pkey"}
-    assert plan["Shared Hit Blocks"] + plan["Shared Read Blocks"] <= MOST_BUFFERS
+    assert {used for _, used in scans_of_tasks(plan)} == {
+        "task_ready",
+        "task_one_follow_up_at_work",
+        "boards_task_pkey",
+    }
+    assert buffers(plan) <= MOST_BUFFERS
     assert plan["Actual Rows"] >= 10
 
 
 def test_the_look_for_what_is_rare_reads_indexes_only(old_board: Board) -> None:
-    plan = planned(*arms.look_statement([old_board.pk]))
+    plan = planned(arms.look_statement([old_board.pk]))
 
-    assert {used for _, used in on_tasks(plan)} == {"task_leases", "task_resume_ready"}
-    assert plan["Shared Hit Blocks"] + plan["Shared Read Blocks"] <= MOST_BUFFERS
+    assert {used for _, used in scans_of_tasks(plan)} == {"task_leases", "task_resume_ready"}
+    assert buffers(plan) <= MOST_BUFFERS
 
 
 def test_a_claim_behind_a_long_history_takes_every_arm(old_board: Board) -> None:

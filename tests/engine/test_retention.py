@@ -168,6 +168,22 @@ def test_a_task_of_an_active_run_stays_and_a_run_that_ended_outlives_its_tasks()
     assert not Visit.objects.filter(task=written.pk).exists()
 
 
+@pytest.mark.parametrize("caller", ["active", "ended long ago"])
+def test_the_tasks_of_a_run_stay_while_the_run_that_called_it_goes_on(caller):
+    stage = Stage()
+    parent, child = stage.started(), stage.started()
+    for _ in range(2):
+        stage.complete()
+    stage.answer(child, "approve")
+    stage.complete(cast.READER)
+    FlowRun.objects.filter(pk=child.pk).update(called_by=parent.current_visit)
+    if caller != "active":
+        stage.answer(parent, "approve")
+        stage.complete(cast.READER)
+    aged()
+    assert removed() == (0 if caller == "active" else 4)
+
+
 def test_a_retry_that_comes_first_keeps_it(board, chain, monkeypatch):
     task = done(board, chain)
     aged()
@@ -211,9 +227,10 @@ def test_every_table_that_names_a_task_is_seen_to():
     """A new reference to a task has to be decided about here: it goes, is emptied, or keeps the key."""
     relations = [field for field in Task._meta.get_fields(include_hidden=True) if field.one_to_many]
     named = {(relation.related_model._meta.db_table, relation.field.column) for relation in relations}
-    emptied, checked, keeps = ("boards_visit", "task_id"), ("boards_debt", "task_id"), ("boards_event", "task_id")
+    emptied = {(table, "task_id") for table in retention.EMPTIED}
+    checked, keeps = ("boards_debt", "task_id"), ("boards_event", "task_id")
     inside = {("boards_task", "follow_up_of_id"), ("boards_task", "filed_by_task_id")}
-    assert named == {*retention.BELONGINGS, emptied, checked, keeps, *inside}
+    assert named == {*retention.BELONGINGS, *emptied, checked, keeps, *inside}
 
 
 def test_the_sweeper_removes_only_where_the_setting_says_so(board, chain, settings):

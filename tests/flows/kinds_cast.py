@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 from django.db import transaction
 
-from boards import flows, people, tasks
+from boards import errors, flows, people, tasks
 from boards.actors import service
 from boards.debts import paying
 from boards.flows import library
@@ -20,14 +20,23 @@ from tests.flows.cast import Stage, fresh, settle
 
 
 def define(stage: Stage, steps: str, key: str = "kinds", **fields: Any) -> Flow:
-    """Save a flow of these steps, which end in a column Done."""
-    told = [*yaml.safe_load(textwrap.dedent(steps)), {"key": "done", "name": "Done"}]
-    made = tuple(
-        step_from(each["key"], each.get("name", each["key"].title()), place, each.get("kind", "column"), each)
-        for place, each in enumerate(told)
-    )
+    """Save a flow of these steps, which end in a column Done. A step without a name is called by its key."""
+    told = [*yaml.safe_load(textwrap.dedent(steps)), {"key": "done"}]
+    named = [{"name": each["key"].title(), **each} for each in told]
     with transaction.atomic():
-        return library._save(stage.space, stage.board, FlowDefinition(key, key.title(), made, **fields), stage.olga)
+        return library._save(stage.space, stage.board, _judged(key, named, fields), stage.olga)
+
+
+def _judged(key: str, steps: list[dict[str, Any]], fields: dict[str, Any]) -> FlowDefinition:
+    """As an author would save it. What validation refuses is made without it: the engine has to stand that too."""
+    try:
+        return flows.validate(yaml.safe_dump({"key": key, "name": key.title(), "steps": steps, **fields}))
+    except errors.InvalidFlow:
+        made = tuple(
+            step_from(each["key"], each["name"], place, each.get("kind", "column"), each)
+            for place, each in enumerate(steps)
+        )
+        return FlowDefinition(key, key.title(), made, **fields)
 
 
 def started(stage: Stage, steps: str, inputs: dict[str, Any] | None = None, **fields: Any) -> FlowRun:
@@ -86,3 +95,11 @@ def output(run: FlowRun, step: str) -> Any:
 
 def events(run: FlowRun, kind: str) -> list[Event]:
     return list(Event.objects.filter(run=run, kind=kind).order_by("pk"))
+
+
+def is_judged(stage: Stage, steps: str) -> bool:
+    """Whether an author could save a flow of these steps."""
+    told = [*yaml.safe_load(textwrap.dedent(steps)), {"key": "done"}]
+    named = [{"name": each["key"].title(), **each} for each in told]
+    flows.validate(yaml.safe_dump({"key": "kinds", "name": "Kinds", "steps": named}))
+    return True

@@ -99,7 +99,7 @@ def crew(stage: Stage) -> list[Chain]:
 
 def test_all_have_to_say_yes_and_the_latest_word_of_each_counts(stage: Stage, crew: list[Chain]) -> None:
     anna, bo, cleo = crew
-    run = started(stage, flow("{role: member, threshold: all_approve}"))
+    run = started(stage, flow("{role: members, threshold: all_approve}"))
     work(stage, "Write")
     vote(stage, anna, "approve")
     assert vote(stage, bo, "reject", "Hm.").state == "open"
@@ -115,7 +115,7 @@ def test_all_have_to_say_yes_and_the_latest_word_of_each_counts(stage: Stage, cr
 
 def test_a_no_stands_once_everybody_has_decided(stage: Stage, crew: list[Chain]) -> None:
     anna, bo, cleo = crew
-    run = started(stage, flow("{role: member, threshold: majority_approve}"))
+    run = started(stage, flow("{role: members, threshold: majority_approve}"))
     work(stage, "Write")
     vote(stage, anna, "reject", "Too long.")
     vote(stage, bo, "approve")
@@ -141,7 +141,7 @@ def test_the_first_no_is_enough_where_the_quorum_says_so(stage: Stage, crew: lis
 
 
 def test_a_number_of_them_is_enough_where_the_quorum_says_so(stage: Stage, crew: list[Chain]) -> None:
-    run = started(stage, flow("{role: member, threshold: 'n_approve:2'}"))
+    run = started(stage, flow("{role: members, threshold: 'n_approve:2'}"))
     work(stage, "Write")
     vote(stage, crew[0], "approve")
     vote(stage, crew[2], "approve")
@@ -149,7 +149,7 @@ def test_a_number_of_them_is_enough_where_the_quorum_says_so(stage: Stage, crew:
 
 
 def test_only_members_with_the_role_are_asked(stage: Stage, crew: list[Chain]) -> None:
-    run = started(stage, flow("{role: operator, threshold: all_approve}"))
+    run = started(stage, flow("{role: operators, threshold: all_approve}"))
     work(stage, "Write")
     with pytest.raises(errors.NotFound):
         vote(stage, crew[0], "approve")
@@ -158,7 +158,7 @@ def test_only_members_with_the_role_are_asked(stage: Stage, crew: list[Chain]) -
 
 
 def test_a_quorum_that_nobody_could_reach_fails_the_step_in_words(stage: Stage) -> None:
-    run = started(stage, flow("{role: member, threshold: 'n_approve:5'}"))
+    run = started(stage, flow("{role: members, threshold: 'n_approve:5'}"))
     work(stage, "Write")
     assert place(run) == "write failed"
     assert "“n_approve:5” cannot be reached: 1 members have the role member." in fresh(run).error
@@ -175,7 +175,7 @@ def test_an_approval_step_of_one_person_is_not_voted_on(stage: Stage) -> None:
 @pytest.mark.django_db(transaction=True)
 def test_votes_at_once_decide_once(stage: Stage) -> None:
     chains = [cast.chain_of(cast.make_member(stage.space, f"member{n}")) for n in range(6)]
-    run = started(stage, flow("{role: member, threshold: 'n_approve:3'}"))
+    run = started(stage, flow("{role: members, threshold: 'n_approve:3'}"))
     work(stage, "Write")
     hold = asked()
     answers = at_once(

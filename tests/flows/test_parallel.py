@@ -115,6 +115,26 @@ def test_a_branch_that_a_person_cancels_pauses_the_run(stage: Stage) -> None:
     assert not Task.objects.filter(visit__run=run, status="pending").exists(), "the others have ended too"
 
 
+@pytest.mark.parametrize("flag", [False, True])
+def test_a_cancel_of_the_whole_turn_is_judged_once_the_last_branch_has_ended(stage: Stage, flag: bool) -> None:
+    run = started(stage, flow(more=f"cancel_triggers_turn_complete: {str(flag).lower()}"))
+    answer(stage, "Consent", "approve")
+    first, second = open_task("Tests"), open_task("Safety")
+    tasks.cancel(stage.anna, first, "Stop.", cause="user_cancel")
+    settle()
+    assert place(run) == "checks active"
+    assert cast.fresh(second).status == "pending", "one that ended does not decide for the others"
+    tasks.cancel(stage.anna, second, "Stop.", cause="user_cancel")
+    settle()
+    visit = fresh(run).current_visit
+    assert visit is not None
+    if flag:
+        assert visit.step_key == "ship", "the step's ordinary completion was evaluated"
+        assert history(run)[-1].startswith("checks > ship (on_turn_complete")
+    else:
+        assert (place(run), visit.phase) == ("checks active", "paused")
+
+
 def test_a_failed_branch_that_is_retried_and_completes_lets_the_run_go_on(stage: Stage) -> None:
     run = started(stage, flow("2"))
     failed = work(stage, "Tests", fails="Red.")

@@ -140,3 +140,13 @@ def test_a_due_time_of_the_whole_stage_fails_it(stage: Stage) -> None:
         "The due time of Build passed, so what it still had at work was withdrawn.",
     )
     assert set(Task.objects.values_list("status", flat=True)) == {"cancelled"}
+
+
+def test_a_cancel_of_the_whole_turn_pauses_the_stage(stage: Stage) -> None:
+    run = started(stage, STEPS, {"what": "a boat"})
+    for title in ("Plan", "Code", "Docs"):
+        tasks.cancel(stage.anna, open_task(title), "Stop.", cause="user_cancel")
+        settle()
+    visit = fresh(run).current_visit
+    assert visit is not None
+    assert (place(run), visit.phase) == ("build active", Phase.PAUSED)

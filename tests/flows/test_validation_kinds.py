@@ -8,6 +8,7 @@ import pytest
 
 from boards.errors import InvalidFlow
 from boards.flows.definition import FlowDefinition
+from boards.flows.surroundings import Surroundings
 from boards.flows.validation import validate
 
 HEAD = """\
@@ -262,7 +263,7 @@ def test_null_reads_as_left_out() -> None:
             "steps[1].tasks[0].required: A loop is done when its judge",
         ),
         ("call", "flow: other\n", "", 'line 9, steps[1].flow: A call needs a "flow"'),
-        ("call", "flow: other", "flow: whole", "line 12, steps[1].flow: A flow that calls itself would never end."),
+        ("call", "flow: other", "flow: whole", "line 12, steps[1].flow: These flows call one another"),
         ("call", "input.topic", "input.topics", 'line 13, steps[1].inputs.topic: There is no input "topics".'),
         (
             "notify",
@@ -375,7 +376,7 @@ def test_null_reads_as_left_out() -> None:
             "column",
             "role: members",
             "role: agents",
-            "steps[1].events.on_turn_complete[1].quorum.role: This must be one of members, operators.",
+            "steps[1].events.on_turn_complete[1].quorum.role: This must be one of members, operators, member,",
         ),
         ("column", "role: members, ", "", 'steps[1].events.on_turn_complete[1].quorum.role: A quorum needs a "role".'),
     ],
@@ -501,7 +502,9 @@ def test_a_loop_in_which_a_person_is_asked_is_a_warning(middle: tuple[str, ...])
 def test_a_task_of_a_person_on_the_roster_keeps_a_loop_from_going_round_by_itself() -> None:
     text = looping(AGENT, "key: b, name: B, kind: task, assignee: anna, prompt: Go.", CHOICE)
     assert any("go round by itself" in each for each in problems(text))
-    assert any("A person stands in it" in each for each in validate(text, people=["anna"]).warnings)
+    assert any(
+        "A person stands in it" in each for each in validate(text, Surroundings(people=frozenset({"anna"}))).warnings
+    )
 
 
 def test_a_cancel_that_completes_nothing_is_a_warning() -> None:

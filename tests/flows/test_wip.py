@@ -236,6 +236,29 @@ class TestPromotion:
         stage.answer(asking, "approve")
         assert place(asking) == "print active"
 
+    def test_a_card_whose_move_a_person_turned_down_is_not_pulled(self, stage: Stage) -> None:
+        text = """
+        key: asked
+        name: Asked
+        style: board
+        steps:
+          - key: draft
+            name: Draft
+            kind: agent
+            assignee: writer
+            prompt: Go.
+            events: {on_turn_complete: [{type: move_to_next, requires_approval: true}]}
+          - {key: write, name: Write, wip_limit: 1, pull_from: draft}
+          - {key: done, name: Done}
+        """
+        (run,) = start(stage, text, "First")
+        stage.complete()
+        sweeping.sweep_once()
+        assert place(run) == "draft active", "the question is open"
+        stage.answer(run, "reject", "Not yet.")
+        sweeping.sweep_once()
+        assert place(run) == "draft active"
+
     def test_a_card_whose_signal_is_missing_is_not_pulled(self, stage: Stage) -> None:
         text = """
         key: told

@@ -13,10 +13,9 @@ from typing import Any
 
 import pytest
 
-from boards import people
+from boards import outbound, people
 from boards.debts import paying
 from boards.models import Debt, Hold, RosterEntry, Task
-from boards.people import posting
 from boards.states import Status
 from boards.workers.protocol import Answer, SendInDoubt, SyncWorkerTask, TaskFacts, worker
 from tests import cast
@@ -171,13 +170,14 @@ def test_two_payers_at_once_send_once(outlet, receiver, settled) -> None:
     ],
 )
 def test_an_address_that_is_not_public_is_never_sent_to(url: str) -> None:
-    with pytest.raises(posting.Refused):
-        posting.post(url, b"{}", message_id="gate-1")
+    with pytest.raises(outbound.Refused):
+        outbound.send_json(url, {}, "gate-1", "")
 
 
 def test_no_redirect_is_followed(receiver: Receiver) -> None:
     receiver.answers = [302]
-    assert posting.post(f"http://{receiver.host}/", b"{}", message_id="gate-1") == 302
+    with pytest.raises(outbound.Refused, match="Redirects are not followed"):
+        outbound.send_json(f"http://{receiver.host}/", {}, "gate-1", "")
     assert len(receiver.got) == 1
 
 

@@ -53,7 +53,7 @@ SURFACES: tuple[Surface, ...] = (
 
 def claimed_by_a_drain(desk: Desk) -> int:
     wanted = [Wanted(desk.board.pk, {cast.WRITER: 1})]
-    return len(claim(wanted, limit=1, lease_ms=60_000, claimed_by=cast.HERE))
+    return len(claim(wanted, limit=1, lease_ms=3_600_000, claimed_by=cast.HERE))
 
 
 def test_of_twenty_at_the_same_instant_one_decides_and_the_run_goes_on_once(desk: Desk) -> None:

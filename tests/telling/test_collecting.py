@@ -8,6 +8,7 @@ from django.db import connection, transaction
 from django.db.models.functions import Now
 
 from boards import people, sweeping, tasks, telling
+from boards.event_log import Entry, record
 from boards.models import Debt, Delivery, Event, Hold, LogReader, Preference, Task
 from boards.queries.needs_you import waiting
 from boards.telling.occurrences import standing
@@ -79,6 +80,22 @@ def test_a_question_that_a_retry_asks_again_is_told_again(stage: Stage) -> None:
     stage.collect()
     assert told() == [("question", "Start it?")] * 2
     assert Hold.objects.count() == 1
+
+
+def test_what_was_over_before_it_was_sent_and_stands_again_is_told(stage: Stage) -> None:
+    stage.tell()
+    hold = stage.ask()
+    stage.collect()
+    stage.tell(boards=[])
+    stage.post()
+    assert stage.states() == ["closed"]
+    stage.tell()
+    again = Entry("hold.undone", stage.chain, board_id=stage.board.pk, task_key=hold.task_id, data={"hold": hold.pk})
+    record(again)
+    assert stage.told() == 1
+    assert stage.states() == ["sent"]
+    record(again)
+    assert stage.collect() == 0, "what was sent is not told a second time"
 
 
 def test_a_result_to_check_is_told_for_each_hand_in_and_not_for_an_edit(stage: Stage) -> None:

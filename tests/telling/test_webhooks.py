@@ -16,13 +16,11 @@ from typing import Any
 import pytest
 from django.db.models.functions import Now
 
-from boards import telling
+from boards import outbound, telling
 from boards.errors import InvalidInput
 from boards.models import Debt, Preference
+from boards.outbound import BadAddress, NotNow, Refused, checked_url, is_public, post
 from boards.queries.needs_you import waiting
-from boards.telling import webhooks
-from boards.telling.channels import NotNow, Refused
-from boards.telling.webhooks import BadAddress, checked_url, is_public, post
 from tests.telling.conftest import Stage
 from tests.waiting import until
 
@@ -139,7 +137,7 @@ class TestAnswers:
         assert (debt().state, debt().tries) == ("owed", 1)
 
     def test_one_that_drips_is_cut_at_the_deadline(self, settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(webhooks, "DEADLINE_S", 0.5)
+        monkeypatch.setattr(outbound, "DEADLINE_S", 0.5)
         with socket.create_server(("127.0.0.1", 0)) as server:
             port = server.getsockname()[1]
             settings.WEBHOOK_ALLOW_HOSTS = [f"127.0.0.1:{port}"]

@@ -16,6 +16,8 @@ from boards.debts import paying
 from boards.models import Branch, Debt, FlowRun, Visit
 from boards.queries.board import cards
 from boards.queries.cards import CardView
+from boards.queries.needs_you import waiting
+from boards.queries.silence import if_nobody
 from boards.templatetags.orchestra import render_card, span_words
 from tests import cast
 from tests.flows.cast import Stage, fresh, place, step_task
@@ -122,6 +124,21 @@ def test_a_branch_has_its_own_time_where_that_is_sooner(stage: Stage, run: FlowR
     assert cards(task.board, [task.pk]).cards[0].step_due_at is None
 
 
+def test_a_question_of_one_branch_says_when_that_branch_is_due(stage: Stage, run: FlowRun, anna: Client) -> None:
+    task, visit = stage.claim(), fresh(run).current_visit
+    hold = people.open_hold(cast.agent_chain(stage.board), claim=task.ticket, kind="question", prompt="Which?")
+    Visit.objects.filter(pk=visit.pk).update(task=None)
+    work = Branch.objects.create(visit=visit, role="branch", key="one", position=0, task=task.task)
+    assert if_nobody(hold).at == visit.due_at
+    Branch.objects.filter(pk=work.pk).update(due_at=Now())
+    work.refresh_from_db()
+    hold.refresh_from_db()
+    assert if_nobody(hold).at == work.due_at
+    (row,) = waiting(stage.member).rows
+    assert row.due_at == work.due_at
+    assert "then withdrawn" in anna.get(reverse("web:needs_you")).content.decode()
+
+
 def test_what_has_ended_counts_no_more(stage: Stage, run: FlowRun) -> None:
     view = card_of(run)
     task = step_task(run)
@@ -191,7 +208,10 @@ def test_once_it_has_passed_every_page_says_so_and_none_offers_it_as_a_button(
     assert "Its turn is still being stopped." in html
     view = cards(task.board, [task.pk]).cards[0]
     assert (view.status, view.note, view.stopping) == ("cancelled", "The due time passed.", True)
+    for listed in (reverse("web:flows"), reverse("web:flow_runs", args=["timed"])):
+        assert "Stopping…" in anna.get(listed).content.decode()
     paying.pay(Debt.objects.get(kind="session_stop").pk)
+    assert "Stopping…" not in anna.get(reverse("web:flows")).content.decode()
     html = page(anna, run)
     assert "The due time of Write passed, so its task was withdrawn." in html
     assert "was withdrawn</b>" in html

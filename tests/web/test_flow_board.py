@@ -466,3 +466,33 @@ class TestStarting:
         response = desk.anna.post("/f/press/start", {"key": "k", "run_name": "C", "step": "draft"}, headers=HTMX)
         assert response.status_code == 422
         assert "Draft is full, and so is Ideas" in response.content.decode()
+
+
+class TestTheRunPage:
+    def page(self, desk: Desk, run: FlowRun) -> str:
+        return desk.anna.get(f"/f/press/r/{run.number}/").content.decode()
+
+    def test_a_queued_run_says_what_it_waits_for_and_can_be_moved(self, desk: Desk) -> None:
+        for name in ("A", "B"):
+            desk.start(name, "draft")
+        run = desk.start("C", "draft")
+        assert "In line for Draft" in self.page(desk, run)
+        response = desk.anna.post(f"/f/press/r/{run.number}/move", {"step": "ideas", "visit": ""}, headers=HTMX)
+        assert response.status_code == 204
+        assert place(run) == "ideas active"
+
+    def test_a_promotion_stands_in_its_history(self, desk: Desk) -> None:
+        first, _, third = (desk.start(name, "draft") for name in ("A", "B", "C"))
+        flows.move(desk.stage.anna, first, "ideas")
+        settle()
+        assert "A place in Draft came free" in self.page(desk, third)
+
+    def test_it_is_archived_and_taken_out_again_there(self, desk: Desk) -> None:
+        run = desk.start("A")
+        assert "Take out of the archive" not in self.page(desk, run)
+        assert desk.anna.post(f"/f/press/r/{run.number}/archive", headers=HTMX).status_code == 204
+        html = self.page(desk, run)
+        assert "Take out of the archive" in html
+        assert "The run is archived. Take it out of the archive first." in html
+        assert desk.anna.post(f"/f/press/r/{run.number}/unarchive", headers=HTMX).status_code == 204
+        assert fresh(run).archived_at is None

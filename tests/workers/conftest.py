@@ -30,6 +30,7 @@ class RecordingPort:
     asked: list[Ask] = field(default_factory=list)
     answers: dict[str, Answer] = field(default_factory=dict)
     steps: dict[str, Any] = field(default_factory=dict)
+    filed: list[dict[str, Any]] = field(default_factory=list)
     waiting: list[str] = field(default_factory=list)
     signals: list[tuple[str, Any, Any]] = field(default_factory=list)
     over: bool = False
@@ -48,6 +49,10 @@ class RecordingPort:
         with self.lock:
             found, self.waiting = self.waiting, []
         return found
+
+    def file(self, filing: Mapping[str, Any]) -> str:
+        self.filed.append(dict(filing))
+        return f"t{len(self.filed)}"
 
     def recorded_step(self, name: str) -> tuple[bool, Any]:
         return name in self.steps, self.steps.get(name)

@@ -258,3 +258,38 @@ def test_the_launcher_ends_everything_when_its_parent_is_killed() -> None:
     parent.wait()
     until(lambda: not any(map(lives, [*pids, launcher])))
     parent.stdout.close()
+
+
+READS_ON = """
+import json, sys
+task = json.loads(sys.stdin.readline())
+print("ready", task["messages"])
+for line in sys.stdin:
+    print("told", json.loads(line)["message"])
+    if "stop" in line: break
+print(json.dumps({"ended": True}))
+"""
+
+
+def test_messages_reach_a_program_that_reads_its_input_while_it_runs(program: Callable[..., Run]) -> None:
+    run = program(READS_ON, {"steers": ["be short"]}, messages="stdin")
+    until(lambda: "ready ['be short']" in run.port.said)
+    run.port.waiting.append("in blue, “please”")
+    until(lambda: "told in blue, “please”" in run.port.said)
+    run.port.waiting += ["once more\nand again", "stop"]
+    assert finished(run) == {"ended": True}
+    assert "told stop" in run.port.said
+    assert "told once more" in run.port.said
+
+
+def test_without_it_the_input_ends_after_the_task(program: Callable[..., Run]) -> None:
+    run = program("import sys; print(len(sys.stdin.read().splitlines())); print('{}')")
+    assert finished(run) == {}
+    assert "1" in run.port.said
+
+
+def test_a_program_that_reads_nothing_is_told_nothing_and_ends(program: Callable[..., Run]) -> None:
+    run = program("import os, time; os.close(0); print('closed'); time.sleep(1.5); print('{}')", messages="stdin")
+    until(lambda: "closed" in run.port.said)
+    run.port.waiting += ["x" * 200_000]
+    assert finished(run) == {}

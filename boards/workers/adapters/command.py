@@ -41,7 +41,12 @@ class Place:
 
 
 class CommandAdapter:
-    """`config`: {"argv": [...], "cwd": folder under the root, "env": [names], "time_limit_ms": int}."""
+    """`config`: {"argv": [...], "cwd": folder under the root, "env": [names], "time_limit_ms": int,
+    "messages": "stdin"}.
+
+    With `messages` standard input stays open after the task's line, and what people send to the task while the program
+    runs comes there, as {"message": text} a line; a program that reads to the end of its input does not want that.
+    """
 
     def __init__(self, place: Place) -> None:
         self._place = place
@@ -146,7 +151,8 @@ class _Program:
             os.close(status_end)
         self._open_control(control)
         try:
-            reader = Reader(launcher, status, task_json, self._job.port)
+            follows = self._job.config.get("messages") == "stdin"
+            reader = Reader(launcher, status, task_json, self._job.port, follows=follows)
             self._heard = reader.heard
             limit = self._job.config.get("time_limit_ms")
             reader.read_all(None if limit is None else int(limit) / 1000, self._ran_too_long, self._launcher_left)

@@ -19,6 +19,7 @@ from boards.workers.protocol import Port, Stopped
 
 LAST_WORDS_S: Final = 2.0  # for pipes that are still open when the launcher has left
 CHUNK: Final = 65_536
+LOOK_S: Final = 1.0  # between two looks for messages to a program that reads them
 
 
 @dataclass
@@ -35,7 +36,10 @@ class Heard:
 class Reader:
     """Reads until the launcher has left and every pipe is at its end."""
 
-    def __init__(self, launcher: subprocess.Popen[bytes], status: int, task_json: bytes, port: Port) -> None:
+    def __init__(
+        self, launcher: subprocess.Popen[bytes], status: int, task_json: bytes, port: Port, *, follows: bool = False
+    ) -> None:
+        """`follows`: standard input stays open after the task, and each message to it is a line there."""
         assert launcher.stdin
         assert launcher.stdout
         assert launcher.stderr
@@ -44,6 +48,7 @@ class Reader:
         self._allowance = Allowance(lambda text: self._say(text, "status"))
         self._status, self._news = status, b""
         self._stdin, self._to_write = launcher.stdin, memoryview(task_json)
+        self._follows, self._next_look = follows, 0.0
         self._files = (launcher.stdin, launcher.stdout, launcher.stderr)
         self._streams = {
             launcher.stdout.fileno(): Lines(self._printed, self._look),
@@ -62,8 +67,11 @@ class Reader:
         try:
             while self._waits():
                 timeout = None if ends_at is None else max(0.0, ends_at - time.monotonic())
+                if self._follows:
+                    timeout = LOOK_S if timeout is None else min(timeout, LOOK_S)
                 for key, _ in self._selector.select(timeout):
                     self._serve(key.fd)
+                self._pass_messages_on()
                 if not launcher_left and not self._watches(self._status):
                     launcher_left, ends_at = True, time.monotonic() + LAST_WORDS_S
                     left()
@@ -97,10 +105,29 @@ class Reader:
         except BlockingIOError:
             return
         except OSError:  # it does not read its input, which is its right
-            self._to_write = self._to_write[:0]
+            self._to_write, self._follows = self._to_write[:0], False
         if not self._to_write:
             self._selector.unregister(self._stdin)
+            self._close_unfollowed()
+
+    def _close_unfollowed(self) -> None:
+        if not self._follows:
             self._stdin.close()
+
+    def _pass_messages_on(self) -> None:
+        """Write what people said since the last look, a JSON line each; nothing while the last is still on its way."""
+        if not self._follows or self._to_write or time.monotonic() < self._next_look:
+            return
+        self._next_look = time.monotonic() + LOOK_S
+        try:
+            said = self._port.messages()
+        except Stopped:
+            self._follows = False
+            self._close_unfollowed()
+            return
+        if said:
+            self._to_write = memoryview(b"".join(json.dumps({"message": text}).encode() + b"\n" for text in said))
+            self._selector.register(self._stdin, selectors.EVENT_WRITE)
 
     def _read_status(self) -> None:
         chunk = os.read(self._status, CHUNK)

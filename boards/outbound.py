@@ -1,4 +1,4 @@
-"""Webhooks: one POST to an address that a member chose, and nowhere else (spec: 04 section 4; 09 section 3).
+"""One outgoing POST to an address that somebody chose, and nowhere else (spec: 09 section 3).
 
 The name is looked up once, every address it stands for is checked, and the connection goes to a checked address, so
 nothing can change in between. Redirects are answers, never followed. Hosts of WEBHOOK_ALLOW_HOSTS may be private and
@@ -22,13 +22,12 @@ import threading
 import time
 from collections.abc import Iterator
 from email.utils import parsedate_to_datetime
-from typing import Final
+from typing import Any, Final
 from urllib.parse import SplitResult, urlsplit
 
 from django.conf import settings
 
-from boards.telling.channels import NotNow, Refused
-from boards.telling.letters import Letter
+from boards.debts.kinds import Undeliverable
 
 TIMEOUT_S: Final = 5.0  # of one step: connecting, a part of the answer
 DEADLINE_S: Final = 12.0  # of all of it
@@ -41,16 +40,40 @@ class BadAddress(ValueError):
     """The sentence says what is wrong with the address."""
 
 
-def send_webhook(letter: Letter, url: str, secret: str) -> None:
-    """Post it in Slack's form. Raises Refused or NotNow."""
-    body = json.dumps({"text": letter.slack}).encode()
-    status, after = post(url, body, signed_headers(letter.id, secret, body))
+class Refused(Undeliverable):
+    """The receiver will not take it, however often it is tried."""
+
+
+class NotNow(Exception):
+    """It may be taken later. `after`: the seconds that the receiver asked for."""
+
+    def __init__(self, sentence: str, after: float | None = None) -> None:
+        super().__init__(sentence)
+        self.after = after
+
+
+def send_json(url: str, told: Any, ident: str, secret: str) -> None:
+    """Post something as JSON until it is taken: raises NotNow for what a repeat may change, Refused for the rest.
+
+    `ident` names it to the receiver, a repeat by the same; `secret` signs it, "" leaves the signature out.
+    """
+    body = json.dumps(told, ensure_ascii=False).encode()
+    status, after = post(url, body, signed_headers(ident, secret, body))
     if 200 <= status < 300:
         return
     sentence = f"The webhook at {urlsplit(url).hostname} answered {status}."
-    if status in {408, 429} or status >= 500:
+    if status in {408, 425, 429} or status >= 500:
         raise NotNow(sentence, after)
     raise Refused(f"{sentence} Redirects are not followed." if 300 <= status < 400 else sentence)
+
+
+def problem(url: str) -> str:
+    """Why an address can never be sent to, in words for its form; "" where it looks right. Looks nothing up."""
+    try:
+        checked_url(url)
+    except BadAddress as error:
+        return str(error)
+    return ""
 
 
 def new_secret() -> str:
@@ -58,12 +81,19 @@ def new_secret() -> str:
 
 
 def signed_headers(ident: str, secret: str, body: bytes) -> dict[str, str]:
-    """By the rules of Standard Webhooks: HMAC-SHA256 of id, time and body."""
+    """By the rules of Standard Webhooks: HMAC-SHA256 of id, time and body.
+
+    A secret that begins with whsec_ is base64, as they want it; any other is taken as it stands.
+    """
     at = str(int(time.time()))
-    key = base64.b64decode(secret.removeprefix("whsec_"))
+    told = {"webhook-id": ident, "webhook-timestamp": at}
+    if not secret:
+        return told
+    named = secret.removeprefix("whsec_")
+    key = base64.b64decode(named) if named != secret else secret.encode()
     digest = hmac.new(key, f"{ident}.{at}.".encode() + body, hashlib.sha256).digest()
     signature = f"v1,{base64.b64encode(digest).decode()}"
-    return {"webhook-id": ident, "webhook-timestamp": at, "webhook-signature": signature}
+    return told | {"webhook-signature": signature}
 
 
 def checked_url(url: str) -> SplitResult:

@@ -1,0 +1,224 @@
+"""Needs you by hand: ten decisions from the keyboard, notes that survive, undo, many at once, and late decisions."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+
+from playwright.sync_api import Locator, Page, expect
+
+from tests.commands.running import ENV, PATIENCE_S, ROOT, Up
+from tests.e2e.conftest import Person
+
+PATIENCE_MS = 30_000
+NOTE = "Only after the second reading, please."
+
+
+def asks(product: Up, slug: str, count: int, kind: str = "approval") -> None:
+    """A board of its own whose worker asks so many questions, each on a task of its own."""
+    run(
+        product,
+        f"""
+from boards import actors, people, tasks
+from boards.models import Board, Member, RosterEntry
+from boards.tasks import Filing, Wanted, claim
+member = Member.objects.select_related("user", "space").get(user__username="operator")
+chain = actors.person(member)
+board = Board.objects.create(space=member.space, slug="{slug}", name="{slug.title()}")
+RosterEntry.objects.create(board=board, name="hand", kind="pull")
+for number in range({count}):
+    tasks.file_task(chain, board, Filing(f"{slug} task {{number}}", assignee="hand"))
+    here = {{"drain": "11111111-1111-1111-1111-111111111111", "host": "here"}}
+    got = claim([Wanted(board.pk, {{"hand": 1}})], limit=1, lease_ms=3_600_000, claimed_by=here)[0]
+    people.open_hold(actors.agent("hand", member.space_id), claim=got.ticket, kind="{kind}",
+                     prompt=f"{slug} question {{number}}?", draft=f"Draft {{number}} of {slug}")
+    people.suspend(got.ticket)
+""",
+    )
+
+
+def stirs(product: Up, slug: str, times: int) -> None:
+    """So many changes on the board, each of which every open page hears of."""
+    run(
+        product,
+        f"""
+from boards import actors, tasks
+from boards.models import Board, Member
+from boards.tasks import Filing
+chain = actors.person(Member.objects.select_related("user", "space").get(user__username="operator"))
+board = Board.objects.get(slug="{slug}")
+for number in range({times}):
+    tasks.file_task(chain, board, Filing(f"{slug} stir {{number}}", assignee="hand"))
+""",
+    )
+
+
+def settles(product: Up, seconds: int) -> None:
+    run(
+        product,
+        f"""
+from boards.models import Member
+Member.objects.filter(user__username="operator").update(settle_s={seconds})
+""",
+    )
+
+
+def run(product: Up, code: str) -> None:
+    call = [sys.executable, str(ROOT / "manage.py"), "shell", "-v", "0", "-c", code]
+    environment = ENV | {"DATA_DIR": str(product.data), "PATH": os.environ["PATH"]}
+    subprocess.run(call, env=environment, check=True, timeout=PATIENCE_S, capture_output=True)
+
+
+def rows(page: Page) -> Locator:
+    return page.locator("#needs-list li.row")
+
+
+def is_live(page: Page) -> None:
+    expect(page.locator("#live-light")).to_have_text("Live", timeout=PATIENCE_MS)
+
+
+def forgive(person: Person, *expected: str) -> None:
+    """Drop the complaints that a browser makes of answers that a test provoked."""
+    person.complaints[:] = [said for said in person.complaints if not any(words in said for words in expected)]
+
+
+def test_ten_rows_are_decided_with_the_keyboard_alone(operator: Person, product: Up) -> None:
+    asks(product, "tenrows", 10)
+    page = operator.opens("/needs-you/?board=tenrows")
+    is_live(page)
+    expect(rows(page)).to_have_count(10)
+    for left in range(10, 0, -1):
+        page.keyboard.press("j") if left == 10 else None
+        opened = page.locator("li.row[data-open]")
+        if not opened.count():
+            expect(page.locator("li.row h3 a:focus")).to_have_count(1, timeout=PATIENCE_MS)
+            page.keyboard.press("Enter")
+        expect(opened).to_have_count(1, timeout=PATIENCE_MS)
+        expect(opened.get_by_text(re.compile(r"^Draft \d of tenrows"))).to_be_visible()  # what is decided was shown
+        page.keyboard.press("a" if left % 2 else "r")
+        expect(rows(page)).to_have_count(left - 1, timeout=PATIENCE_MS)
+    expect(page.get_by_text("Nothing that matches waits.")).to_be_visible()
+
+
+def test_a_note_survives_twenty_updates_an_error_escape_and_a_reload(operator: Person, product: Up) -> None:
+    asks(product, "notes", 1)
+    page = operator.opens("/needs-you/?board=notes")
+    is_live(page)
+    note = page.get_by_label(re.compile("^Note"))
+    page.keyboard.press("n")
+    expect(note).to_be_focused()
+    page.keyboard.type(NOTE)
+    page.keyboard.press("Home")
+    stirs(product, "notes", 20)
+    other = operator.opens("/b/notes/")
+    expect(other.get_by_role("link", name="notes stir 19")).to_be_visible(timeout=PATIENCE_MS)
+    page.bring_to_front()
+    expect(note).to_be_focused()
+    expect(note).to_have_value(NOTE)
+    assert note.evaluate("field => field.selectionStart") == 0  # the caret did not move
+
+    operator.context.route("**/answer", lambda route: route.fulfill(status=500, body="Broken"))
+    page.get_by_role("button", name=re.compile("^Approve")).click()
+    expect(page.get_by_text("Nothing you wrote is lost")).to_be_visible(timeout=PATIENCE_MS)
+    expect(page.locator("[data-wrong]")).to_be_focused()
+    expect(note).to_have_value(NOTE)
+    operator.context.unroute("**/answer")
+    forgive(operator, "500")
+
+    note.focus()
+    page.keyboard.press("Escape")
+    expect(rows(page)).to_have_count(1)
+    expect(note).to_have_value(NOTE)
+    page.reload()
+    expect(page.get_by_label(re.compile("^Note"))).to_have_value(NOTE, timeout=PATIENCE_MS)
+    page.get_by_role("button", name=re.compile("^Approve")).click()
+    expect(rows(page)).to_have_count(0, timeout=PATIENCE_MS)
+    answered = operator.opens("/needs-you/")
+    expect(answered.get_by_text("notes question 0").first).to_be_visible()
+
+
+def test_a_decision_leaves_the_second_tab_and_its_count_at_once(operator: Person, product: Up) -> None:
+    asks(product, "twotabs", 2)
+    one, other = (operator.opens("/needs-you/?board=twotabs") for _ in range(2))
+    is_live(one)
+    is_live(other)
+    before = int(other.locator("#needs-count").get_attribute("data-n") or 0)
+    one.get_by_role("button", name=re.compile("^Approve")).first.click()
+    expect(rows(other)).to_have_count(1, timeout=5_000)
+    expect(other.locator("#needs-count")).to_have_attribute("data-n", str(before - 1), timeout=5_000)
+    expect(other).to_have_title(re.compile(rf"^\({before - 1}\) ") if before > 1 else re.compile("^Needs you"))
+
+
+def test_while_a_decision_is_in_flight_the_whole_group_is_locked(operator: Person, product: Up) -> None:
+    asks(product, "locked", 1)
+    page = operator.opens("/needs-you/?board=locked")
+    sent: list[str] = []
+
+    def slowly(route: object) -> None:
+        sent.append("answer")
+        expect(page.locator("fieldset.ask-foot button:enabled")).to_have_count(0)
+        route.continue_()  # type: ignore[attr-defined]
+
+    operator.context.route("**/answer", slowly)
+    page.get_by_role("button", name=re.compile("^Approve")).dblclick()
+    expect(rows(page)).to_have_count(0, timeout=PATIENCE_MS)
+    operator.context.unroute("**/answer")
+    assert sent == ["answer"]
+
+
+def test_going_back_and_deciding_again_gives_a_sentence(operator: Person, product: Up) -> None:
+    asks(product, "back", 1)
+    page, other = operator.opens("/needs-you/?board=back"), operator.opens("/needs-you/?board=back")
+    operator.context.route("**/live/**", lambda route: route.abort())
+    page.goto(product.url + "/boards-that-are-not/")
+    other.get_by_role("button", name=re.compile("^Approve")).click()
+    expect(rows(other)).to_have_count(0, timeout=PATIENCE_MS)
+    page.go_back()
+    again = page.get_by_role("button", name=re.compile("^Reject"))
+    if again.count() and again.is_visible():
+        again.click()
+        expect(page.get_by_text(re.compile("approved this at")).first).to_be_visible(timeout=PATIENCE_MS)
+    else:  # the page had been read anew, and says so by itself
+        expect(page.get_by_text("Nothing that matches waits.")).to_be_visible(timeout=PATIENCE_MS)
+    operator.context.unroute("**/live/**")
+    forgive(operator, "404", "409", "ERR_FAILED", "WebSocket")
+
+
+def test_an_answer_that_settles_is_taken_back_with_u(operator: Person, product: Up) -> None:
+    asks(product, "undo", 1)
+    settles(product, 10)
+    try:
+        page = operator.opens("/needs-you/?board=undo")
+        is_live(page)
+        page.get_by_role("button", name=re.compile("^Approve")).click()
+        expect(rows(page)).to_have_count(0, timeout=PATIENCE_MS)
+        expect(page.locator("#toasts").get_by_role("button", name="Undo")).to_be_visible()
+        page.keyboard.press("u")
+        expect(rows(page)).to_have_count(1, timeout=PATIENCE_MS)
+        expect(page.get_by_text("is open again").first).to_be_visible()
+    finally:
+        settles(product, 0)
+
+
+def test_rows_are_selected_with_x_and_one_answer_goes_to_each(operator: Person, product: Up) -> None:
+    asks(product, "many", 3)
+    page = operator.opens("/needs-you/?board=many")
+    is_live(page)
+    go = page.get_by_role("button", name="Act on what is selected…")
+    expect(go).to_be_disabled()
+    page.keyboard.press("j")
+    for _ in range(2):
+        page.keyboard.press("j")
+        page.keyboard.press("x")
+    expect(page.get_by_text("2 selected")).to_be_visible()
+    go.click()
+    expect(page.get_by_text("2 rows")).to_be_visible()
+    expect(page.get_by_text(re.compile(r"^Draft \d of many")).first).to_be_visible()
+    page.get_by_label(re.compile("^In words")).fill("All of them")
+    page.get_by_role("button", name="Approve (2)").click()
+    expect(page.get_by_text("2 done.")).to_be_visible(timeout=PATIENCE_MS)
+    page.get_by_role("link", name="Back to the list").click()
+    expect(page).to_have_url(re.compile(r"board=many"))
+    expect(rows(page)).to_have_count(1)
