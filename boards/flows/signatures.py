@@ -7,7 +7,6 @@ import binascii
 import hashlib
 import hmac
 import re
-import secrets
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Final
@@ -17,10 +16,6 @@ PREFIX: Final = "whsec_"
 _MOST_SIGNATURES: Final = 10
 _ID: Final = re.compile(r"[!-~]{1,200}")
 _TIME: Final = re.compile(r"[0-9]{1,12}", re.ASCII)
-
-
-def new_secret() -> str:
-    return PREFIX + base64.b64encode(secrets.token_bytes(32)).decode()
 
 
 def is_signed(keys: Iterable[str], message_id: str, timestamp: str, signatures: str, body: bytes) -> bool:

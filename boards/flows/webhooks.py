@@ -27,6 +27,7 @@ from boards.flows.starting import MAX_NAME, start
 from boards.flows.templating import Known, TemplatingError
 from boards.locks import Rank, engine_transaction, taking
 from boards.models import Flow, Webhook, WebhookCall
+from boards.outbound import new_secret
 from boards.stored_text import clean_text
 from boards.tasks import cleaning
 
@@ -37,7 +38,7 @@ _MAX_TEMPLATE: Final = 10_000
 _MAX_KEY_TEMPLATE: Final = 500
 _MAX_ERROR: Final = 1_000
 # What an unknown address is compared with, so that it takes as long as a known one.
-_NOBODYS: Final = signatures.new_secret()
+_NOBODYS: Final = new_secret()
 
 
 class NotSigned(Refusal):
@@ -90,7 +91,7 @@ def add_webhook(chain: Chain, flow: Flow, kind: str, told: WebhookFields) -> tup
     _require(chain, flow)
     if kind not in Webhook.Kind.values:
         raise InvalidInput("Say whether it starts a run or brings an event.", field="kind")
-    secret = signatures.new_secret()
+    secret = new_secret()
     made = Webhook.objects.create(
         flow=flow,
         public_id=secrets.token_urlsafe(18),
@@ -116,7 +117,7 @@ def change_webhook(chain: Chain, webhook: Webhook, told: WebhookFields) -> None:
 def rotate_secret(chain: Chain, webhook: Webhook, *, keep_old: bool) -> str:
     """A new key, to be shown once; the old one goes on for a day where it is kept, else it ends now."""
     _require(chain, webhook.flow)
-    secret = signatures.new_secret()
+    secret = new_secret()
     until = clock.now() + OLD_SECRET_LASTS if keep_old else None
     held = Webhook.objects.select_for_update(no_key=True).get(pk=webhook.pk)
     old = held.secret if keep_old else ""

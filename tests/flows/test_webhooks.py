@@ -13,9 +13,9 @@ from django.http import HttpResponse
 from django.test import Client
 
 from boards import errors, flows, sweeping
-from boards.flows import WebhookFields, signatures
+from boards.flows import WebhookFields, clock
 from boards.models import Event, FlowRun, KeptEvent, Member, Role, Webhook, WebhookCall
-from boards.telling.webhooks import signed_headers
+from boards.outbound import new_secret, signed_headers
 from boards.web import hooks
 from tests import cast
 from tests.flows.cast import REVIEWED, Stage, fresh, place, settle
@@ -123,7 +123,7 @@ class TestSignatures:
 
     def test_a_wrong_key_is_turned_away(self, stage: Stage) -> None:
         from_tracker = sender(stage)
-        from_tracker.secret = signatures.new_secret()
+        from_tracker.secret = new_secret()
         self.refused(from_tracker.post(PAYLOAD))
 
     @pytest.mark.parametrize("name", ["webhook-id", "webhook-timestamp", "webhook-signature"])
@@ -155,8 +155,8 @@ class TestSignatures:
         self, stage: Stage, monkeypatch: pytest.MonkeyPatch, ago: int, status: int
     ) -> None:
         from_tracker = sender(stage)
-        now = flows_now()
-        monkeypatch.setattr("boards.telling.webhooks.time.time", lambda: now - ago)
+        now = clock.now().timestamp()
+        monkeypatch.setattr("boards.outbound.time.time", lambda: now - ago)
         answer = from_tracker.post(PAYLOAD)
         assert answer.status_code == status
         if status == 401:
@@ -166,7 +166,7 @@ class TestSignatures:
     def test_an_unknown_address_and_a_wrong_key_are_answered_alike(self, stage: Stage) -> None:
         from_tracker = sender(stage)
         body = json.dumps(PAYLOAD).encode()
-        headers = signed_headers("msg_1", signatures.new_secret(), body)
+        headers = signed_headers("msg_1", new_secret(), body)
         answers = [from_tracker.send(body, headers, public_id) for public_id in ("", "nobody", "x" * 300, "%00", "ü")]
         assert {(each.status_code, each.content) for each in answers} == {(401, answers[0].content)}
 
@@ -184,12 +184,6 @@ class TestSignatures:
         from_tracker = sender(stage)
         flows.rotate_secret(stage.olga, from_tracker.webhook, keep_old=False)
         self.refused(from_tracker.post(PAYLOAD))
-
-
-def flows_now() -> float:
-    from boards.flows import clock
-
-    return clock.now().timestamp()
 
 
 class TestTheDoor:
@@ -220,7 +214,7 @@ class TestTheDoor:
 
     def test_who_is_turned_away_too_often_has_to_wait_and_others_need_not(self, stage: Stage) -> None:
         from_tracker = sender(stage)
-        right, from_tracker.secret = from_tracker.secret, signatures.new_secret()
+        right, from_tracker.secret = from_tracker.secret, new_secret()
         answers = [from_tracker.post(PAYLOAD).status_code for _ in range(31)]
         assert answers == [401] * 30 + [429]
         from_tracker.secret = right

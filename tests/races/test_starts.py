@@ -12,7 +12,7 @@ from boards import flows, sweeping
 from boards.flows import Message, ScheduleFields, WebhookFields, events
 from boards.locks import engine_transaction
 from boards.models import Event, FlowRun, KeptEvent, Schedule, StepChange, Visit
-from boards.telling.webhooks import signed_headers
+from boards.outbound import signed_headers
 from tests.flows.cast import Stage, fresh, place, settle
 from tests.flows.kinds_cast import define, output
 from tests.racing import at_once

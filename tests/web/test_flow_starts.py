@@ -8,7 +8,6 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from boards.telling.webhooks import signed_headers
 from django.db import connection
 from django.db.models.functions import Now
 from django.http import HttpResponse
@@ -19,6 +18,7 @@ from django.urls import reverse
 from boards import flows
 from boards.flows import ScheduleFields, WebhookFields
 from boards.models import FlowRun, Member, Role, Schedule, Webhook
+from boards.outbound import signed_headers
 from tests import cast
 from tests.flows.cast import Stage, settle
 from tests.flows.kinds_cast import define
