@@ -10,7 +10,7 @@ from django.utils.formats import date_format
 from django.utils.translation import gettext as _
 
 from boards.flows import CronError, next_times
-from boards.models import Flow, FlowRun, Schedule, User, Webhook
+from boards.models import Flow, FlowRun, Schedule, User, Webhook, WebhookCall
 
 _NEXT: Final = 3
 
@@ -70,8 +70,10 @@ def schedule_rows(flow: Flow) -> list[ScheduleRow]:
 
 
 def webhook_rows(flow: Flow, now: datetime) -> list[WebhookRow]:
-    """One query, and one for each of their last runs."""
+    """Two queries."""
     rows = Webhook.objects.filter(flow=flow).select_related("author").order_by("pk")
+    calls = WebhookCall.objects.filter(webhook__flow=flow, run__isnull=False).select_related("run__flow")
+    last = {call.webhook_id: call.run for call in calls.order_by("webhook_id", "-pk").distinct("webhook_id")}
     return [
         WebhookRow(
             row.pk,
@@ -80,18 +82,13 @@ def webhook_rows(flow: Flow, now: datetime) -> list[WebhookRow]:
             row.public_id,
             row.enabled,
             row.last_at,
-            _last_run(row),
+            last.get(row.pk),
             row.old_until if row.old_until is not None and row.old_until > now else None,
             row.error,
             _name(row.author),
         )
         for row in rows
     ]
-
-
-def _last_run(row: Webhook) -> FlowRun | None:
-    last = row.calls.filter(run__isnull=False).select_related("run__flow").order_by("-pk").first()
-    return last.run if last is not None else None
 
 
 def _times(row: Schedule) -> tuple[str, ...]:
