@@ -57,6 +57,8 @@ SERVICE_ACTIONS: Final[dict[str, frozenset[str]]] = {
     "operator": frozenset({"tasks.reclaim", "debts.pay"}),
     "demo": frozenset({"tasks.file", "flows.start"}),
     "checks": frozenset({"tasks.file", "tasks.check"}),
+    # Schedules and webhooks; the right of whoever they act for is asked first.
+    "starts": frozenset({"flows.start", "flows.move"}),
 }
 
 # What a worker's lend covers, on its own task and attempt only (the ticket says which).

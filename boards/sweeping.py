@@ -62,6 +62,8 @@ def sweep_once(limit: int = LIMIT) -> SweepReport:
         # Before the questions: past a step's due time nothing of its task is answered by silence any more.
         "tasks withdrawn": flows.withdraw_due,
         "questions past their time": people.expire_due,
+        "runs started by schedules": flows.start_due,
+        "events matched": match_events,
         "runs let into their step": flows.promote_waiting,
         "runs archived": flows.archive_due,
         "waits of runs ended": end_waits,
@@ -74,6 +76,8 @@ def sweep_once(limit: int = LIMIT) -> SweepReport:
         "old tasks removed": upkeep.remove_old,
         "counters that differ": upkeep.recount,
         "old deliveries forgotten": telling.forget_deliveries,
+        "old events forgotten": flows.forget_events,
+        "old webhook messages forgotten": flows.forget_calls,
     }
     report = SweepReport()
     for name, part in parts.items():
@@ -163,6 +167,15 @@ def end_waits(limit: int = LIMIT) -> int:
     return len(found)
 
 
+def match_events(limit: int = LIMIT) -> int:
+    """Bring an event to the step that waits for it, where the process that was to do so has ended."""
+    found = flows.unmatched_events(limit)
+    for event_id, visit_id, run_id, space_id in found:
+        operation, chain = f"event:{event_id}:{visit_id}", service("flows", space_id)
+        flows.advance(run_id, visit_id, flows.Trigger.EVENT, operation_id=operation, chain=chain)
+    return len(found)
+
+
 def forget_processes(limit: int = LIMIT) -> int:
     """Drop the rows of processes that ended or fell silent some time ago."""
     old = Q(stopped_at__lt=Now() - FORGOTTEN) | Q(beat_at__lt=Now() - FORGOTTEN)
@@ -189,6 +202,7 @@ def seconds_to_next(longest: float) -> float:
                    (select min(due_at) from boards_hold
                      where state = 'open' and due_at is not null and due_at > statement_timestamp()),
                    (select min(due_at) from boards_visit where left_at is null and due_at > statement_timestamp()),
+                   (select min(next_at) from boards_schedule where enabled and next_at > statement_timestamp()),
                    (select min(due_at) from boards_branch where ended_at is null and due_at > statement_timestamp()),
                    (select min(stop.created_at) + make_interval(secs => %s)
                       from boards_debt stop join boards_debt held on held.after_id = stop.id

@@ -29,6 +29,7 @@ class Trigger(StrEnum):
     TURN_START = "turn_start"
     PASSED = "passed"  # a choice is made, a notice was given
     WAIT_OVER = "wait_over"  # the moment that a `wait` waits for has come
+    EVENT = "event"  # an event that a `wait` waits for is kept
     FAILURE_STEPS = "failure_steps"  # facts: round; the step failed, and its `on_failure` follows
     CHILD_ENDED = "child_ended"  # facts: child, ended; a run that the step called has ended
     JUDGED = "judged"  # facts: round, verdict; the judge of a `loop` has spoken
@@ -51,6 +52,7 @@ _HANDLERS: Final[dict[Trigger, Callable[[Situation], str]]] = {
     Trigger.TURN_START: turns.turn_start,
     Trigger.PASSED: simple.passed,
     Trigger.WAIT_OVER: simple.wait_over,
+    Trigger.EVENT: simple.event_came,
     Trigger.FAILURE_STEPS: failure_steps.go_on,
     Trigger.CHILD_ENDED: called.child_ended,
     Trigger.JUDGED: looping.judged,

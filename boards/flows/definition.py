@@ -57,6 +57,7 @@ STEP_DEFAULTS: Final[Mapping[str, Any]] = {
     "schema": None,  # input
     "duration_ms": None,  # wait
     "until": "",  # wait
+    "event": "",  # wait
     "join": "all",  # parallel
     "judge": "",  # loop
     "replanner": "",  # loop
@@ -187,6 +188,7 @@ class StepDefinition:
     schema: Mapping[str, Any] | None = None
     duration_ms: int | None = None
     until: str = ""
+    event: str = ""
     join: str | int = "all"
     judge: str = ""
     replanner: str = ""

@@ -90,8 +90,16 @@ class StepJudge:
                 self.say(name, sentence)
         if step.kind == "input" and step.schema is not None and not step.schema.get("properties"):
             self.say("schema", NEEDED["input"]["schema"])
-        if step.kind == "wait" and (step.duration_ms is None) == (not step.until.strip()):
-            self.say("until" if step.until else "kind", 'A wait needs "duration_ms" or "until", one of the two.')
+        if step.kind == "wait":
+            self._judge_wait()
+
+    def _judge_wait(self) -> None:
+        step = self.step
+        times = (step.duration_ms is not None) + bool(step.until.strip())
+        if times > 1:
+            self.say("until", 'A wait needs "duration_ms" or "until", one of the two.')
+        elif not times and not step.event.strip():
+            self.say("kind", 'A wait needs "duration_ms" or "until", one of the two, or the "event" that it waits for.')
 
     def _judge_terminal(self) -> None:
         step = self.step
@@ -134,7 +142,7 @@ class StepJudge:
             self.warn("pull_from", "Without a wip_limit this step is never full, and pulls a run as soon as it waits.")
 
     def _judge_texts(self) -> None:
-        for name in ("prompt", "draft", "until"):
+        for name in ("prompt", "draft", "until", "event"):
             self._judge_template(name, getattr(self.step, name), PROMPT_NAMES)
 
     def _judge_template(self, path: str, text: object, names: frozenset[str]) -> None:

@@ -17,7 +17,7 @@ FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
     "task": _TASK,
     "approval": ("assignee", "prompt", "draft", "timeout_ms"),
     "input": ("assignee", "prompt", "schema", "timeout_ms"),
-    "wait": ("duration_ms", "until"),
+    "wait": ("duration_ms", "until", "event"),
     "choice": ("choices",),
     "parallel": ("branches", "join", "timeout_ms"),
     "stage": ("assignee", "tasks", "timeout_ms"),

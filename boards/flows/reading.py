@@ -57,6 +57,7 @@ _STEP: Final = fields.Fields(
         "auto_archive_after_hours": fields.whole(0),
         "duration_ms": fields.whole(1),
         "until": fields.text,
+        "event": fields.text,
         "choices": fields.plain,
         "branches": fields.plain,
         "join": fields.join,

@@ -11,6 +11,7 @@ from boards.models.processes import Process
 from boards.models.runs import Branch, FlowOperation, FlowRun, StepChange, StepSlot, Visit
 from boards.models.sessions import Session, TranscriptItem
 from boards.models.spaces import Member, Role, SigninLink, Space, User
+from boards.models.starts import EventWait, KeptEvent, Schedule, Webhook, WebhookCall
 from boards.models.tasks import SERVER_ONLY_TASK_FIELDS, IdempotencyKey, Task, TaskDep
 from boards.models.telling import Channel, Delivery, LogReader, Preference
 
@@ -25,6 +26,7 @@ __all__ = [
     "Debt",
     "Delivery",
     "Event",
+    "EventWait",
     "Flow",
     "FlowOperation",
     "FlowRun",
@@ -32,6 +34,7 @@ __all__ = [
     "FlowVersion",
     "Hold",
     "IdempotencyKey",
+    "KeptEvent",
     "LogEpoch",
     "LogReader",
     "Member",
@@ -39,6 +42,7 @@ __all__ = [
     "Process",
     "Role",
     "RosterEntry",
+    "Schedule",
     "Seen",
     "Session",
     "SigninLink",
@@ -51,4 +55,6 @@ __all__ = [
     "User",
     "Visit",
     "Vote",
+    "Webhook",
+    "WebhookCall",
 ]

@@ -35,6 +35,7 @@ _CONTROLS: Final[Mapping[str, str]] = {
     "schema": "yaml",
     "duration_ms": "number",
     "until": "line",
+    "event": "line",
     "choices": "yaml",
     "branches": "yaml",
     "join": "line",

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
+from zoneinfo import ZoneInfo
 
 from django.utils.translation import gettext as _
 
@@ -19,6 +20,9 @@ from boards.queries.run_time import Span, step_spans, task_spans
 
 # Events that the history tells beside step changes and answers: kind -> (icon, trigger).
 _TOLD: Final[Mapping[str, str]] = {
+    "schedule.fired": "clock",
+    "webhook.started": "play",
+    "step.event": "gate",
     "step.failed": "stuck",
     "step.skipped": "skip",
     "step.completed_by_hand": "ok",
@@ -98,6 +102,9 @@ def _told(event: Event, names: Mapping[str, str]) -> Told:
     who = event.actor or "Orchestra"
     reason = str(data.get("reason", ""))
     words: Mapping[str, tuple[str, str]] = {
+        "schedule.fired": (_("A schedule started it"), _due_words(data)),
+        "webhook.started": (_("The webhook %(name)s started it") % {"name": data.get("name", "")}, ""),
+        "step.event": (_("An event came for %(step)s") % {"step": step}, str(data.get("key", ""))),
         "step.failed": (_("%(step)s failed") % {"step": step}, text),
         "step.skipped": (_("%(who)s skipped %(step)s") % {"who": who, "step": step}, text),
         "step.completed_by_hand": (_("%(who)s completed %(step)s by hand") % {"who": who, "step": step}, ""),
@@ -110,6 +117,15 @@ def _told(event: Event, names: Mapping[str, str]) -> Told:
     }
     what, rest = words[event.kind]
     return Told(_TOLD[event.kind], what, rest, event.at)
+
+
+def _due_words(data: Mapping[str, Any]) -> str:
+    """When a schedule was due, by the clock of its zone."""
+    try:
+        due = datetime.fromisoformat(str(data.get("due", ""))).astimezone(ZoneInfo(str(data.get("zone", "UTC"))))
+    except (KeyError, OSError, ValueError):
+        return ""
+    return _("due %(when)s %(zone)s") % {"when": f"{due:%d %b %H:%M}", "zone": data.get("zone", "UTC")}
 
 
 def run_starter() -> str:

@@ -104,6 +104,8 @@ def step_views(
         task = tasks.get(last.task_id or 0) if last else None
         inner = inside.of(step_from_row(step), last, ICONS) if inside is not None else ()
         state, words = _state(run, last, task, open_holds, is_current, stopping, inner)
+        if state == "waiting" and last is not None and last.output is None and step.settings.get("event"):
+            words = _("Waits for an event") if last.due_at is None else _("Waits for an event, or for its time")
         if state == "done" and step.key in passed:
             state, words = "passed", passed[step.key]
         made.append(

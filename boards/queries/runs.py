@@ -16,7 +16,19 @@ from typing import Any, Final
 from django.db.models.functions import Now
 from django.utils.translation import gettext as _
 
-from boards.models import Attempt, Flow, FlowRun, FlowStep, FlowVersion, Hold, Member, StepChange, Task, Visit
+from boards.models import (
+    Attempt,
+    EventWait,
+    Flow,
+    FlowRun,
+    FlowStep,
+    FlowVersion,
+    Hold,
+    Member,
+    StepChange,
+    Task,
+    Visit,
+)
 from boards.queries.asks import AskView, asks_for
 from boards.queries.run_acts import RunAct, Standing, acts_on, stands_in_the_way
 from boards.queries.run_due import Countdown, countdown, due_moments, stops_of
@@ -99,6 +111,7 @@ class RunPage:
     move_cancels: bool = False  # a move would have to stop work that has begun
     waits_because: str = ""  # why a step that has not failed waits for a person, in the engine's words
     failing: str = ""  # why the step failed, while its failure steps are at work
+    awaits_event: str = ""  # the key of the event that the current stay waits for
 
     @property
     def act(self) -> dict[str, RunAct]:
@@ -215,7 +228,17 @@ def run_page(run: FlowRun, member: Member, *, step: str = "") -> RunPage:
         move_cancels=stands_in_the_way(standing),
         waits_because=_error_in(run, Phase.WAITING),
         failing=_error_in(run, Phase.FAILURE),
+        awaits_event=_awaited(run, nodes),
     )
+
+
+def _awaited(run: FlowRun, nodes: Sequence[StepView]) -> str:
+    """The key of the event that the run waits for where it stands, or ''; asked only of a step that waits."""
+    visit = run.current_visit
+    waits = any(node.is_current and node.kind == "wait" for node in nodes) and run.status == RunStatus.ACTIVE
+    if visit is None or not waits or visit.phase != Phase.WAITING or visit.output is not None:
+        return ""
+    return EventWait.objects.filter(visit=visit).values_list("key", flat=True).first() or ""
 
 
 def _error_in(run: FlowRun, phase: Phase) -> str:

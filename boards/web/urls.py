@@ -12,6 +12,7 @@ from boards.web import (
     members,
     people_urls,
     signin,
+    starts_urls,
     task_urls,
     told_urls,
 )
@@ -35,4 +36,5 @@ urlpatterns: list[URLPattern | URLResolver] = [
     *health_urls.urlpatterns,
     *live_urls.urlpatterns,
     *told_urls.urlpatterns,
+    *starts_urls.urlpatterns,
 ]

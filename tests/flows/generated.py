@@ -98,7 +98,11 @@ def steps(draw: st.DrawFn, key: str, kind: str, later: list[str], earlier: list[
         "task": some(TASK, "prompt"),
         "approval": some({"prompt": LONG, "draft": LONG, "timeout_ms": NUMBERS, "assignee": NAMES}),
         "input": some({"prompt": LONG, "schema": SCHEMAS, "timeout_ms": NUMBERS}, "schema"),
-        "wait": st.one_of(NUMBERS.map(lambda ms: {"duration_ms": ms}), LONG.map(lambda until: {"until": until})),
+        "wait": st.one_of(
+            NUMBERS.map(lambda ms: {"duration_ms": ms}),
+            LONG.map(lambda until: {"until": until}),
+            LONG.map(lambda key: {"event": key}),
+        ),
         "choice": st.sampled_from(later).map(
             lambda to: {"choices": [{"when": "data.x", "step": later[-1]}, {"step": to}]}
         ),

@@ -168,7 +168,8 @@ def test_null_reads_as_left_out() -> None:
             "wait",
             "duration_ms: 1000\n",
             "",
-            'line 11, steps[1].kind: A wait needs "duration_ms" or "until", one of the two.',
+            'line 11, steps[1].kind: A wait needs "duration_ms" or "until", one of the two, or the "event" that it '
+            "waits for.",
         ),
         ("wait", "1000", "1000\nuntil: '2030-01-01T00:00:00Z'", "line 13, steps[1].until: A wait needs"),
         ("wait", "1000", "-1", "line 12, steps[1].duration_ms: This must be a whole number from 1 on."),

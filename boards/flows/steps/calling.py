@@ -6,14 +6,12 @@ another run. A child that is cancelled or fails fails the step.
 
 from __future__ import annotations
 
-import contextlib
-import json
 from typing import Any, Final
 
 from boards.actors import Chain, service
 from boards.debts.kinds import pays
 from boards.errors import InvalidInput
-from boards.flows import data, definition, runs, starting, templating
+from boards.flows import data, definition, input_templates, runs, starting
 from boards.flows.advance import Trigger, advance
 from boards.flows.definition import FlowDefinition, StepDefinition
 from boards.flows.steps.registry import starts
@@ -33,7 +31,9 @@ def start(run: FlowRun, flow: FlowDefinition, step: StepDefinition, visit: Visit
         raise InvalidInput(f"The step {step.name} calls the flow “{step.flow}”, which is not in this space.")
     version.flow = called
     schema = definition.load(version).inputs
-    inputs = starting.checked_inputs(schema, _inputs(step, schema, data.values(run, flow)))
+    inputs = starting.checked_inputs(
+        schema, input_templates.rendered(step.inputs or {}, schema, data.values(run, flow))
+    )
     name = f"{run.name}, {step.name}"[: starting.MAX_NAME]
     starting.start_called(runs.chain_of(run), called, version, inputs, name, visit)
     return {"phase": Phase.WORKING}
@@ -45,19 +45,6 @@ def _depth(run: FlowRun) -> int:
         depth += 1
         caller = FlowRun.objects.filter(visits=caller).values_list("called_by", flat=True).first()
     return depth
-
-
-def _inputs(step: StepDefinition, schema: Any, known: dict[str, Any]) -> dict[str, Any]:
-    """The called flow's inputs. A template makes text; where the schema wants another type, that is read as JSON."""
-    properties = schema.get("properties") or {}
-    made: dict[str, Any] = {}
-    for name, told in (step.inputs or {}).items():
-        made[name] = templating.render(told, known) if isinstance(told, str) else told
-        wanted = (properties.get(name) or {}).get("type", "string") if isinstance(properties.get(name), dict) else ""
-        if isinstance(told, str) and wanted not in ("string", ""):
-            with contextlib.suppress(ValueError):  # what is no JSON is judged by the schema, in words
-                made[name] = json.loads(made[name])
-    return made
 
 
 @pays("parent_advance")

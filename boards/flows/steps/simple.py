@@ -1,4 +1,4 @@
-"""Steps that nobody works: `wait` for a moment, `choice` of a way, `notify` somebody (spec: 05 section 1).
+"""Steps that nobody works: `wait` for a moment or an event, `choice` of a way, `notify` somebody (spec: 05 section 1).
 
 Each goes on by an advance of its own, so that a row of them is a row of small transactions and a crash between any two
 is finished on resume.
@@ -14,7 +14,7 @@ from django.db.models.functions import Now
 
 from boards.actors import Chain
 from boards.errors import InvalidInput
-from boards.flows import afterwards, data, decisions, failing, runs, side_effects, templating, works
+from boards.flows import afterwards, data, decisions, events, failing, runs, side_effects, templating, works
 from boards.flows.decisions import How, Turn
 from boards.flows.definition import FlowDefinition, StepDefinition
 from boards.flows.ending import end_turn
@@ -22,7 +22,7 @@ from boards.flows.outcomes import ENDED_RUN, OVERTAKEN
 from boards.flows.situation import Situation, matcher, open_question
 from boards.flows.steps.registry import starts
 from boards.flows.templating import TemplatingError
-from boards.models import FlowRun, FlowStep, StepChange, Visit
+from boards.models import FlowRun, FlowStep, KeptEvent, StepChange, Visit
 from boards.states import Phase, RunStatus
 
 PASSED: Final = "passed"  # the trigger by which a choice or a notice goes on
@@ -53,12 +53,19 @@ def _go_on(run: FlowRun, visit: Visit) -> dict[str, Any]:
 
 @starts("wait")
 def start_wait(run: FlowRun, flow: FlowDefinition, step: StepDefinition, visit: Visit, chain: Chain) -> dict[str, Any]:
-    """Wait by the database's clock; a moment that is past already goes on at once."""
+    """Wait by the database's clock, and for an event; a moment that is past already, and an event that is kept already,
+    go on at once.
+    """
+    begun: dict[str, Any] = {"phase": Phase.WAITING}
+    known = data.values(run, flow)
+    if step.event and events.wait_for(run, visit, templating.render(step.event, known)):
+        afterwards.advance_later(run, visit, events.EVENT, f"{events.EVENT}:entry")
     if step.duration_ms is not None:
-        return {"phase": Phase.WAITING, "due_at": works.due_in(step.duration_ms)}
-    told = templating.render(step.until, data.values(run, flow)).strip()
-    afterwards.advance_later(run, visit, WAIT_OVER, f"{WAIT_OVER}:entry")
-    return {"phase": Phase.WAITING, "due_at": _moment(told, step.name)}
+        begun["due_at"] = works.due_in(step.duration_ms)
+    elif step.until.strip():
+        begun["due_at"] = _moment(templating.render(step.until, known).strip(), step.name)
+        afterwards.advance_later(run, visit, WAIT_OVER, f"{WAIT_OVER}:entry")
+    return begun
 
 
 def _moment(told: str, name: str) -> datetime:
@@ -104,15 +111,38 @@ def _turn(at: Situation) -> Turn:
 
 
 def wait_over(at: Situation) -> str:
-    """The moment that a `wait` waits for has come, by the database's clock."""
-    if at.run.status != RunStatus.ACTIVE:
-        return ENDED_RUN
-    if at.step is None or at.step.kind != "wait" or at.visit.phase != Phase.WAITING or at.visit.output is not None:
-        return OVERTAKEN
+    """The moment that a `wait` waits for has come, by the database's clock; an event that came before it was first."""
+    if refusal := _waits_no_more(at):
+        return refusal
     if not Visit.objects.filter(pk=at.visit.pk, due_at__lte=Now()).exists():
         return "not_due"
     assert at.visit.due_at is not None
-    runs.write_visit(at.visit, output={"until": at.visit.due_at.isoformat()})
+    event = events.take(at.visit)
+    return _end_by_event(at, event) if event else _end_wait(at, {"until": at.visit.due_at.isoformat()})
+
+
+def event_came(at: Situation) -> str:
+    """An event with the key that a `wait` waits for is kept; the first run that gets here takes it."""
+    if refusal := _waits_no_more(at):
+        return refusal
+    event = events.take(at.visit)
+    return _end_by_event(at, event) if event else "no_event"
+
+
+def _end_by_event(at: Situation, event: KeptEvent) -> str:
+    runs.note(at.run, at.chain, "step.event", visit=at.visit, key=event.key)
+    return _end_wait(at, event.payload)
+
+
+def _waits_no_more(at: Situation) -> str:
+    if at.run.status != RunStatus.ACTIVE:
+        return ENDED_RUN
+    waits = at.step is not None and at.step.kind == "wait" and at.visit.phase == Phase.WAITING
+    return "" if waits and at.visit.output is None else OVERTAKEN
+
+
+def _end_wait(at: Situation, output: Any) -> str:
+    runs.write_visit(at.visit, output=output)
     return end_turn(at, _turn(at), at.run.flow.name, StepChange.Trigger.ON_TURN_COMPLETE)
 
 
