@@ -86,8 +86,13 @@ def allowed(chain: Chain, action: str) -> bool:
     return action in LEND_ACTIONS
 
 
+def note_refusal(chain: Chain, action: str) -> None:
+    """Log that somebody tried what they may not; for those who are told that there is no such thing, too."""
+    log.warning("Refused: %s %r may not %s", chain.acting.kind, chain.acting.name, action)
+
+
 def require(chain: Chain, action: str, space_id: int | None = None) -> None:
     """Refuse with `Forbidden` unless `allowed`, and unless the chain acts in that space."""
     if not allowed(chain, action) or (space_id is not None and space_id != chain.space_id):
-        log.warning("Refused: %s %r may not %s", chain.acting.kind, chain.acting.name, action)
+        note_refusal(chain, action)
         raise Forbidden(f"{chain.acting.name} may not do this ({action}). Ask an operator of the space.")

@@ -32,13 +32,10 @@ def visible(chain: Chain, hold_id: int, action: str, *, whoever_decides: bool = 
     """
     found = Hold.objects.select_related("board", "task__board")
     hold = found.filter(pk=hold_id, board__space=chain.space_id).first()
-    allowed = policy.allowed(chain, action)
-    if (
-        hold is None
-        or not allowed
-        or not (whoever_decides or may_answer(chain, hold))
-        or not _in_own_partition(chain, hold)
-    ):
+    if hold is not None and not policy.allowed(chain, action):
+        policy.note_refusal(chain, action)
+        hold = None
+    if hold is None or not (whoever_decides or may_answer(chain, hold)) or not _in_own_partition(chain, hold):
         raise errors.NotFound("There is no such question here.")
     return hold
 

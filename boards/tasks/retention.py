@@ -28,6 +28,8 @@ NAMED: Final = 200  # tasks that one event names
 
 # What belongs to a task and goes with it, before the task itself; `test_retention` compares this with the models.
 BELONGINGS: Final = (
+    ("boards_agentcheck", "task_id"),
+    ("boards_agentcheck", "check_task_id"),
     ("boards_transcriptitem", "task_id"),
     ("boards_hold", "task_id"),
     ("boards_attempt", "task_id"),
@@ -35,7 +37,13 @@ BELONGINGS: Final = (
     ("boards_taskdep", "dependency_id"),
 )
 # What outlives the task and only names it.
-EMPTIED: Final = ("boards_visit", "boards_branch")
+EMPTIED: Final = ("boards_visit", "boards_branch", "boards_delivery")
+# What hangs on its questions: votes go with them, and what members were told of them only names them.
+_QUESTIONS: Final = "(select id from boards_hold where task_id = any(%s))"
+_OF_QUESTIONS: Final = (
+    f"delete from boards_vote where hold_id in {_QUESTIONS}",
+    f"update boards_delivery set hold_id = null where hold_id in {_QUESTIONS}",
+)
 
 _COMPONENT: Final = """
 with recursive member(pk) as (
@@ -48,6 +56,8 @@ with recursive member(pk) as (
     union all select pk from boards_task where follow_up_of_id = m.pk
     union all select filed_by_task_id from boards_task where pk = m.pk and filed_by_task_id is not null
     union all select pk from boards_task where filed_by_task_id = m.pk
+    union all select check_task_id from boards_agentcheck where task_id = m.pk and check_task_id is not null
+    union all select task_id from boards_agentcheck where check_task_id = m.pk
     union all select other.pk from boards_task t
                 join boards_visit v on v.id = t.visit_id
                 join boards_flowrun r on r.id = v.run_id
@@ -194,6 +204,8 @@ def _delete(component: Sequence[int]) -> None:
             sessions = [row[0] for row in cursor.fetchall()]
             for table in EMPTIED:
                 cursor.execute(f"update {table} set task_id = null where task_id = any(%s)", [keys])
+            for statement in _OF_QUESTIONS:
+                cursor.execute(statement, [keys])
             for table, column in BELONGINGS:
                 cursor.execute(f"delete from {table} where {column} = any(%s)", [keys])
             cursor.execute(_SESSIONS, [sessions])

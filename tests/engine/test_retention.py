@@ -225,7 +225,11 @@ def test_the_session_of_its_run_goes_unless_something_else_is_in_it(board, chain
 
 def test_every_table_that_names_a_task_is_seen_to():
     """A new reference to a task has to be decided about here: it goes, is emptied, or keeps the key."""
-    relations = [field for field in Task._meta.get_fields(include_hidden=True) if field.one_to_many]
+    relations = [
+        field
+        for field in Task._meta.get_fields(include_hidden=True)
+        if field.one_to_many or (field.one_to_one and field.auto_created)
+    ]
     named = {(relation.related_model._meta.db_table, relation.field.column) for relation in relations}
     emptied = {(table, "task_id") for table in retention.EMPTIED}
     checked, keeps = ("boards_debt", "task_id"), ("boards_event", "task_id")
@@ -280,16 +284,16 @@ def test_the_log_about_what_is_gone_goes_only_when_that_is_asked_for(board, chai
 
 def test_what_was_removed_meanwhile_cannot_be_followed_up(board, chain, monkeypatch):
     task = done(board, chain)
-    lock = follow_ups.lock_numbers
+    keep = follow_ups.keep
 
     def removed_first(roots):
-        lock(roots)
         with connection.cursor() as cursor:
             for table, column in retention.BELONGINGS:
                 cursor.execute(f"delete from {table} where {column} = %s", [task.pk])
             cursor.execute("delete from boards_task where pk = %s", [task.pk])
+        keep(roots)
 
-    monkeypatch.setattr(follow_ups, "lock_numbers", removed_first)
+    monkeypatch.setattr(follow_ups, "keep", removed_first)
     with pytest.raises(errors.TaskNotFound):
         cast.filed(board, chain, assignee="", follow_up_of=task.public_id)
 

@@ -104,7 +104,7 @@ def test_what_stands_before_the_start_is_opened_by_no_worker(desk: Desk, way: st
 
 def test_each_try_is_logged(desk: Desk, caplog: pytest.LogCaptureFixture) -> None:
     hold = desk.asked()
-    with caplog.at_level("WARNING", logger="boards.policy"), pytest.raises(errors.Forbidden):
+    with caplog.at_level("WARNING", logger="boards.policy"), pytest.raises(errors.NotFound):
         people.answer_hold(cast.agent_chain(desk.board), hold.pk, choice="approve", shown_hash=hold.draft_hash)
     assert "agent 'writer' may not holds.answer" in caplog.text
 
