@@ -96,7 +96,7 @@ def test_the_moment_itself_is_not_after_itself() -> None:
         ("0 0 * 13 *", "“13” is no month. It takes 1 to 12, or jan to dec"),
         ("0 0 * * 1#6", "no day of the week"),
         ("0 0 * * funday", "no day of the week"),
-        ("0 0 30 2 *", "is never due"),
+        ("0 0 30 2 *", "“30” is no day of the month"),
     ],
 )
 def test_what_cannot_be_read_says_why(expression: str, words: str) -> None:
