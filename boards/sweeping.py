@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 from django.conf import settings
@@ -21,6 +21,7 @@ from django.db.models.functions import Cast, Now, Substr
 from boards import flows, live_notices, people, tasks, telling, upkeep
 from boards.actors import service
 from boards.debts import paying
+from boards.each import each_by_itself
 from boards.flows.steps import simple
 from boards.models import Debt, IdempotencyKey, Process, Task
 from boards.queries.drains import silent_drains
@@ -158,22 +159,26 @@ def _lease_is_over(debt: Debt) -> bool:
 
 def end_waits(limit: int = LIMIT) -> int:
     """Move on the runs whose `wait` is over. Each due time is one operation, so two sweepers fire it once."""
-    found = simple.due_waits(limit)
-    for run_id, visit_id, due_at, space_id in found:
-        operation = simple.wait_operation(visit_id, due_at)
-        flows.advance(
-            run_id, visit_id, flows.Trigger.WAIT_OVER, operation_id=operation, chain=service("flows", space_id)
-        )
-    return len(found)
+
+    def end(found: tuple[int, int, datetime, int]) -> int:
+        run_id, visit_id, due_at, space_id = found
+        operation, chain = simple.wait_operation(visit_id, due_at), service("flows", space_id)
+        flows.advance(run_id, visit_id, flows.Trigger.WAIT_OVER, operation_id=operation, chain=chain)
+        return 1
+
+    return each_by_itself(simple.due_waits(limit), end)
 
 
 def match_events(limit: int = LIMIT) -> int:
     """Bring an event to the step that waits for it, where the process that was to do so has ended."""
-    found = flows.unmatched_events(limit)
-    for event_id, visit_id, run_id, space_id in found:
+
+    def match(found: tuple[int, int, int, int]) -> int:
+        event_id, visit_id, run_id, space_id = found
         operation, chain = f"event:{event_id}:{visit_id}", service("flows", space_id)
         flows.advance(run_id, visit_id, flows.Trigger.EVENT, operation_id=operation, chain=chain)
-    return len(found)
+        return 1
+
+    return each_by_itself(flows.unmatched_events(limit), match)
 
 
 def forget_processes(limit: int = LIMIT) -> int:

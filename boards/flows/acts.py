@@ -16,7 +16,7 @@ from boards.flows.definition import ASKING_KINDS, FlowDefinition, StepDefinition
 from boards.flows.entering import Arrival, changed_data, complete, go
 from boards.flows.refusals import IllegalRunMove
 from boards.flows.situation import STARTED, Situation, matcher, move_to, open_question, signal_of, working
-from boards.flows.stopping import refuse_stopping
+from boards.flows.stopping import answer_settles, refuse_stopping
 from boards.flows.templating import TemplatingError
 from boards.models import FlowRun, StepChange
 from boards.states import LIVE, Phase, RunStatus, Status
@@ -95,6 +95,8 @@ def run_again(at: Situation) -> str:
     step = idle_step(at, "run again")
     if at.run.status not in (RunStatus.ACTIVE, RunStatus.FAILED):
         raise IllegalRunMove(f"The run is {RunStatus(at.run.status).label.lower()}. Start it again instead.")
+    if answer_settles(at.visit):
+        raise IllegalRunMove("The answer to this step still settles; the run goes on by itself then.")
     if at.visit.phase == Phase.WAITING and step.kind in ASKING_KINDS and open_question(at):
         raise IllegalRunMove("This step waits for an answer; there is nothing to run again.")
     go(at.run, at.flow, Arrival(step, at.chain, at.chain.name, None, cause=at.cause))

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from boards.actors import Chain, service
 from boards.debts.kinds import pays
-from boards.flows import acts, afterwards, failure_steps, repairs, runs, timeouts, turns
+from boards.flows import acts, afterwards, failure_steps, put_away, repairs, runs, timeouts, turns
 from boards.flows.situation import Situation
 from boards.flows.steps import called, looping, simple
 from boards.locks import engine_transaction
@@ -44,6 +44,20 @@ class Trigger(StrEnum):
 
 REPEATED: Final = "repeated"
 OLDER_VISIT: Final = "older_visit"
+
+_WAITS: Final = frozenset({Trigger.WAIT_OVER, Trigger.EVENT})
+# They refuse an archived run themselves, in words.
+_OF_PERSONS: Final = frozenset(
+    {
+        Trigger.MARK_COMPLETE,
+        Trigger.MANUAL,
+        Trigger.RUN_AGAIN,
+        Trigger.SKIP,
+        Trigger.BY_HAND,
+        Trigger.RUN_FROM,
+        Trigger.TURN_START,
+    }
+)
 
 _HANDLERS: Final[dict[Trigger, Callable[[Situation], str]]] = {
     Trigger.TASK_ENDED: turns.task_ended,
@@ -91,8 +105,13 @@ def advance(
         outcome = OLDER_VISIT
     else:
         step = flow.step(visit.step_key)
+        at = Situation(run, flow, visit, step, chain, cause, facts)
+        if run.archived_at is not None and trigger in _WAITS:
+            FlowOperation.objects.filter(pk=operation.pk).delete()  # it fires once the run is out of the archive
+            return put_away.ARCHIVED
         with afterwards.collecting():
-            outcome = _HANDLERS[Trigger(trigger)](Situation(run, flow, visit, step, chain, cause, facts))
+            put = run.archived_at is not None and trigger not in _OF_PERSONS
+            outcome = put_away.keep(at) if put else _HANDLERS[Trigger(trigger)](at)
     FlowOperation.objects.filter(pk=operation.pk).update(outcome=outcome)
     return outcome
 

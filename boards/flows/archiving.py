@@ -8,15 +8,17 @@ from __future__ import annotations
 from typing import Final
 
 from django.db import connection
+from django.db.models import QuerySet
 from django.db.models.functions import Now
 
 from boards import people, tasks
 from boards.actors import Chain, service
-from boards.flows import runs, wip
+from boards.each import each_by_itself
+from boards.flows import afterwards, runs, wip
 from boards.flows.moving import require, say
 from boards.locks import engine_transaction
-from boards.models import FlowRun, Hold, Task
-from boards.states import TERMINAL, Cause, HoldState, Phase, Verb
+from boards.models import Debt, FlowRun, Hold, Task
+from boards.states import TERMINAL, Cause, HoldState, Phase, RunStatus, Verb
 from boards.tasks import Options, Settlement
 
 ARCHIVE: Final = Cause.ARCHIVE
@@ -51,7 +53,7 @@ def archive_due(limit: int) -> int:
     with connection.cursor() as cursor:
         cursor.execute(_DUE, [limit])
         found = [run_id for (run_id,) in cursor.fetchall()]
-    return sum(_archive_idle(run_id) for run_id in found)
+    return each_by_itself(found, _archive_idle)
 
 
 _DUE: Final = """
@@ -63,6 +65,10 @@ select r.id from boards_flowstep s join boards_flowrun r on r.version_id = s.ver
                     where v.run_id = r.id and h.state = 'open')
    and not exists (select from boards_task t join boards_visit v on v.id = t.visit_id
                     where v.run_id = r.id and t.status in ('pending', 'held', 'in_progress', 'needs_check'))
+   and not exists (select from boards_flowrun c join boards_visit v on v.id = c.called_by_id
+                    where v.run_id = r.id and c.status = 'active')
+   and not exists (select from boards_debt d where d.run_id = r.id and d.state = 'owed'
+                    and d.kind in ('flow_advance', 'goal_judge'))
  order by r.stands_since limit %s
 """
 
@@ -71,7 +77,7 @@ select r.id from boards_flowstep s join boards_flowrun r on r.version_id = s.ver
 def _archive_idle(run_id: int) -> bool:
     """As `archive`, but only where still nothing works or asks once the run is locked."""
     run, _ = runs.lock(run_id)
-    if run.archived_at is not None or _open_tasks(run) or _asking_visits(run.pk):
+    if run.archived_at is not None or _open_tasks(run) or _asking_visits(run.pk) or _goes_on(run):
         return False
     _put_away(service("flows", run.flow.space_id), run, "its step says so")
     return True
@@ -88,6 +94,8 @@ def _archive(chain: Chain, run_id: int) -> None:
         say(run, words)
     elif run.current_visit is not None:
         people.discard_visit_holds(chain, run.current_visit.pk, HOLD_WORDS)
+    if _called_runs(run).exists():
+        afterwards.later("child_runs_cancel", f"child_runs_cancel:{run.pk}:{run.revision}", run)
     _put_away(chain, run)
 
 
@@ -110,6 +118,16 @@ def _take_out(chain: Chain, run: FlowRun) -> None:
             runs.write_visit(visit, phase=Phase.LEFT, left_at=Now())
         wip.queue(run, key, chain)
     wip.owe_waits(run, limits)
+
+
+def _goes_on(run: FlowRun) -> bool:
+    """Whether a run that it called works, or something is about to move it."""
+    owed = Debt.objects.filter(run=run, state=Debt.State.OWED, kind__in=["flow_advance", "goal_judge"])
+    return _called_runs(run).exists() or owed.exists()
+
+
+def _called_runs(run: FlowRun) -> QuerySet[FlowRun]:
+    return FlowRun.objects.filter(called_by__run=run, status=RunStatus.ACTIVE)
 
 
 def _open_tasks(run: FlowRun) -> list[int]:

@@ -63,19 +63,26 @@ def of_task(at: Situation) -> Branch | None:
 
 
 def task_ended(at: Situation, branch: Branch) -> str:
+    if not end_by_task(at, branch):
+        return OVERTAKEN
+    return _look(at, branch, completed=branch.outcome == COMPLETED)
+
+
+def end_by_task(at: Situation, branch: Branch) -> bool:
+    """Write how its task ended; False where that is known already, or is not so any more."""
     task = Task.objects.filter(pk=branch.task_id or 0).first()
     ending = at.facts.get("ending", "")
     if task is None or task.status != ending:
-        return OVERTAKEN
+        return False
     completed = ending == Status.COMPLETED
     if branch.outcome == COMPLETED or (branch.outcome and not completed):
-        return OVERTAKEN
+        return False
     if completed:
         end(branch, COMPLETED, output=task.output)
     else:
         words = task.error or ("It failed without saying why." if ending == Status.ERRORED else "It was cancelled.")
         end(branch, _OUTCOMES[Status(ending)], error=words)
-    return _look(at, branch, completed=completed)
+    return True
 
 
 def withdrawn(at: Situation, branch: Branch) -> str:
@@ -88,9 +95,17 @@ def withdrawn(at: Situation, branch: Branch) -> str:
 
 
 def hold_closed(at: Situation, hold: Hold) -> str:
+    branch = end_by_hold(at, hold)
+    if branch is None:
+        return OVERTAKEN
+    return _look(at, branch, completed=branch.outcome == COMPLETED)
+
+
+def end_by_hold(at: Situation, hold: Hold) -> Branch | None:
+    """Write how its question was closed; None where it had ended."""
     branch = Branch.objects.filter(pk=hold.branch_id or 0, visit=at.visit).first()
     if branch is None or branch.outcome:
-        return OVERTAKEN
+        return None
     if hold.state == HoldState.DISCARDED:
         end(branch, CANCELLED, error=hold.closed_reason)
     elif hold.kind == "input" and hold.state == HoldState.EXPIRED:
@@ -101,7 +116,7 @@ def hold_closed(at: Situation, hold: Hold) -> str:
         output = answer_of(hold)
         yes = bool(output["approved"])
         end(branch, COMPLETED if yes else FAILED, output=output, error="" if yes else refused_words(output))
-    return _look(at, branch, completed=branch.outcome == COMPLETED)
+    return branch
 
 
 def _look(at: Situation, branch: Branch, *, completed: bool) -> str:

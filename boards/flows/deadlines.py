@@ -16,6 +16,7 @@ from django.db.models.functions import Now
 from boards import actors, policy, tasks
 from boards.actors import Chain
 from boards.debts.kinds import pays
+from boards.each import each_by_itself
 from boards.errors import InvalidInput, NotFound
 from boards.event_log import Entry, record
 from boards.flows import due_times, runs
@@ -35,15 +36,7 @@ def withdraw_due(limit: int = 200) -> int:
 
     One that cannot be withdrawn keeps no other from it: what it raises is raised once all the others are done.
     """
-    withdrawn, failed = 0, None
-    for visit_id, run_id in _late(limit):
-        try:
-            withdrawn += _withdraw(visit_id, run_id)
-        except Exception as error:
-            failed = error
-    if failed is not None:
-        raise failed
-    return withdrawn
+    return each_by_itself(_late(limit), lambda found: _withdraw(*found))
 
 
 def _late(limit: int) -> list[tuple[int, int]]:
@@ -59,7 +52,7 @@ def _late(limit: int) -> list[tuple[int, int]]:
 
 def _own_task() -> Q:
     """Its task is open; or failed, and the step has not failed with it yet."""
-    failing = Q(task__status=Status.ERRORED, run__status=RunStatus.ACTIVE) & ~Q(phase=Phase.FAILURE)
+    failing = Q(task__status=Status.ERRORED, run__status=RunStatus.ACTIVE, error="") & ~Q(phase=Phase.FAILURE)
     return Q(task__status__in=_OPEN) | failing
 
 
@@ -91,7 +84,7 @@ def _due_tasks(run: FlowRun, visit_id: int) -> dict[int, datetime]:
 
 def _may_end(run: FlowRun, visit: Visit, task: Task) -> bool:
     if task.status == Status.ERRORED:
-        return run.status == RunStatus.ACTIVE and visit.phase != Phase.FAILURE
+        return run.status == RunStatus.ACTIVE and visit.phase != Phase.FAILURE and not visit.error
     return not task.is_ended
 
 

@@ -159,14 +159,14 @@ def _begin(run: FlowRun, flow: FlowDefinition, arrival: Arrival, visit: Visit) -
     if not arrival.runs_entry:
         runs.write_visit(visit, phase=Phase.WAITING)
         return ""
-    before, owed = run.data, afterwards.mark()
+    before, owed = (run.data, run.context_from, run.revision), afterwards.mark()
     try:
         with transaction.atomic():  # a refused filing leaves nothing behind
             run.data = changed_data(run, flow, arrival.step.on_enter)
             begun = _start_work(run, flow, arrival.step, visit, arrival.chain)
     except (TemplatingError, Refusal) as error:
         afterwards.back_to(owed)
-        run.data = before
+        run.data, run.context_from, run.revision = before  # as the row is again
         return str(error)
     runs.write_visit(visit, **begun)
     runs.write(run, data=run.data)

@@ -111,6 +111,7 @@ def _open_waits() -> QuerySet[EventWait]:
         visit__output__isnull=True,
         visit__phase=Phase.WAITING,
         visit__run__status=RunStatus.ACTIVE,
+        visit__run__archived_at=None,
         visit__run__current_visit=F("visit"),
     )
 

@@ -5,6 +5,7 @@ They belong to the visit of the step that failed and have no column. One that fa
 
 from __future__ import annotations
 
+from django.db import transaction
 from django.db.models import Max, QuerySet
 
 from boards.errors import Refusal
@@ -37,7 +38,8 @@ def go_on(at: Situation) -> str:
         return _behind(at, plan)
     place, step = fresh
     try:
-        branches.start(at.run, at.flow, step, at.visit, role=Branch.Role.FAILURE, position=place, round=this_round)
+        with transaction.atomic():  # one that cannot begin leaves no row
+            branches.start(at.run, at.flow, step, at.visit, role=Branch.Role.FAILURE, position=place, round=this_round)
     except (TemplatingError, Refusal) as error:
         return _failed_too(at, f"{step.name} could not begin: {error}")
     runs.write(at.run)

@@ -160,6 +160,8 @@ def _retry_task(chain: Chain, run_id: int, visit_id: int) -> bool:
         return False
     if run.archived_at is not None:
         raise IllegalRunMove(ARCHIVED)
+    if run.status == RunStatus.ACTIVE and visit.phase == Phase.FAILURE:
+        return False  # its failure steps are under way
     task = runs.task_of(visit)
     if task is None or task.status not in (Status.ERRORED, Status.CANCELLED) or task.withdrawn or is_over(visit):
         return False

@@ -15,6 +15,7 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from boards.actors import service
 from boards.debts.kinds import pays
+from boards.each import each_by_itself
 from boards.errors import NotFound
 from boards.flows import afterwards, approving, column_order, failing, runs, wip
 from boards.flows.entering import Arrival, go
@@ -81,7 +82,7 @@ def promote_waiting(limit: int) -> int:
 
     Nobody should: each occasion owes a debt. This finds what a changed row or a lost debt left behind.
     """
-    return sum(_fill(flow_id, key) for flow_id, key in _open_steps(limit))
+    return each_by_itself(_open_steps(limit), lambda step: _fill(*step))
 
 
 def _fill(flow_id: int, key: str) -> int:
@@ -118,6 +119,8 @@ def _in_feeder(flow_id: int, key: str, limits: Limits, but: int | None) -> Query
         # Open, or a person was asked before the move and has not said yes: a yes would have moved it.
         Q(state=HoldState.OPEN) | Q(dedup_key__startswith=approving.KEY),
     )
+    # An answer that settles, or an ending that is about to be looked at, says where the card goes.
+    moves = Debt.objects.filter(run=OuterRef("pk"), kind="flow_advance", state=Debt.State.OWED)
     is_done = Q(current_visit__task=None) | Q(current_visit__task__status=Status.COMPLETED)
     runs_there = FlowRun.objects.filter(
         Exists(steps.filter(key=key)),
@@ -129,7 +132,7 @@ def _in_feeder(flow_id: int, key: str, limits: Limits, but: int | None) -> Query
         archived_at=None,
         current_visit__phase=Phase.WAITING,
         current_visit__error="",
-    ).exclude(Exists(asks))
+    ).exclude(Exists(asks) | Exists(moves))
     signalled = Q(signal__isnull=False)  # a move clears it, so it is of this stay
     gated = Exists(steps.filter(key=feeder, settings__auto_advance_requires_signal=True))
     return runs_there.filter(signalled | ~gated | Q(current_visit__task=None)).exclude(pk=but or 0)

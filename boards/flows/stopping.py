@@ -14,6 +14,13 @@ def awaits_stop(visit: Visit) -> bool:
     return Debt.objects.filter(behind, run=visit.run_id, data__visit=visit.pk, state=Debt.State.OWED).exists()
 
 
+def answer_settles(visit: Visit) -> bool:
+    """Whether an answer of this stay is about to move the run, once nobody can take it back any more."""
+    return Debt.objects.filter(
+        kind="flow_advance", run=visit.run_id, data__visit=visit.pk, data__trigger="hold_closed", state=Debt.State.OWED
+    ).exists()
+
+
 def refuse_stopping(visit: Visit) -> None:
     """Raises IllegalRunMove while the turn of the stay is being stopped."""
     if awaits_stop(visit):

@@ -54,7 +54,7 @@ def _answer(
     """The one conditional write; (hold, True) where the due time had passed and the expiry was done instead."""
     hold, subject = closing.lock(hold_id)
     if hold.state != HoldState.OPEN:
-        if idempotency_key and idempotency_key == hold.answer_key and hold.answer == answer:
+        if idempotency_key and idempotency_key == hold.answer_key and _same(hold, answer):
             return hold, False
         raise errors.AlreadyAnswered(closed_words(hold), hold=hold)
     closing.refuse_ended(hold, subject)
@@ -80,6 +80,11 @@ def _answer(
     hold.refresh_from_db()
     closing.closed(chain, hold, subject, "hold.answered")
     return hold, False
+
+
+def _same(hold: Hold, answer: dict[str, Any]) -> bool:
+    """Whether it was answered so. Of a vote that decided, the answer that stands is what all votes came to."""
+    return hold.answer == answer or hold.quorum is not None
 
 
 def dismiss_hold(chain: Chain, hold_id: int, reason: str = "") -> Hold:

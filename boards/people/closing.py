@@ -135,8 +135,12 @@ def closed(chain: Chain, hold: Hold, subject: Subject, kind: str) -> None:
 
 
 def advance_key(hold: Hold) -> str:
-    """The key of the debt by which an answered step's hold moves its flow on; also the flow's operation id."""
-    return f"flow_advance:hold:{hold.pk}"
+    """The key of the debt by which an answered step's hold moves its flow on; also the flow's operation id.
+
+    Of this answer: after an undo the next one is another operation.
+    """
+    assert hold.answered_at is not None  # it is closed
+    return f"flow_advance:hold:{hold.pk}:{round(hold.answered_at.timestamp() * 1_000_000)}"
 
 
 def settled_at(task_key: int) -> Any:

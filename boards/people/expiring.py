@@ -11,6 +11,7 @@ from django.db.models import F
 from django.db.models.functions import Now
 
 from boards.actors import Chain
+from boards.each import each_by_itself
 from boards.event_log import Entry, record
 from boards.locks import Rank, engine_transaction, taking
 from boards.models import Hold, Task
@@ -30,15 +31,7 @@ def expire_due(limit: int = 200) -> int:
         .exclude(kind__in=["question", "confirm"], default="")
         .order_by("due_at", "pk")
     )
-    expired, failed = 0, None
-    for pk in list(due.values_list("pk", flat=True)[:limit]):
-        try:
-            expired += _expire_one(pk)
-        except Exception as error:
-            failed = error
-    if failed is not None:
-        raise failed
-    return expired
+    return each_by_itself(list(due.values_list("pk", flat=True)[:limit]), _expire_one)
 
 
 @engine_transaction

@@ -17,10 +17,10 @@ from boards.actors import Chain
 from boards.event_log import Entry, record
 from boards.locks import Rank, engine_transaction, taking
 from boards.models import Debt, Event, Hold, Member, Task, Visit
-from boards.people import closing, decisions, outlets
+from boards.people import closing, decisions, outlets, votes
 from boards.people.closing import Subject
 from boards.people.words import closed_words
-from boards.states import HoldKind, HoldState, Status
+from boards.states import HoldKind, HoldState, RunStatus, Status
 from boards.tasks import aftermath, cleaning, rows
 
 LONGEST_S: Final = 10
@@ -78,6 +78,8 @@ def _undo(chain: Chain, hold_id: int) -> Hold:
     )
     if not landed:
         raise errors.AlreadyAnswered(f"It is too late to take this back. {was}", hold=hold)
+    if hold.quorum is not None:  # the vote that decided is taken back with it; an earlier one of theirs stands again
+        votes.take_back(hold, chain)
     _call_off(chain, hold, subject)
     data = {"hold": hold.pk, "prompt": hold.prompt[:500], "choice": (hold.answer or {}).get("choice", "")}
     run_id = aftermath.run_of(subject) if isinstance(subject, Task) else subject.pk
@@ -99,7 +101,10 @@ def _undo(chain: Chain, hold_id: int) -> Hold:
 def _stands(hold: Hold, subject: Subject) -> bool:
     """Whether the subject still is where the question found it, so that it can be asked again there."""
     if not isinstance(subject, Task):
-        return subject.current_visit_id == hold.visit_id and Visit.objects.filter(holds=hold, left_at=None).exists()
+        goes_on = subject.status == RunStatus.ACTIVE and subject.archived_at is None
+        stays = Visit.objects.filter(holds=hold, left_at=None)
+        ended = hold.branch is not None and bool(hold.branch.outcome)
+        return goes_on and subject.current_visit_id == hold.visit_id and stays.exists() and not ended
     if hold.source == Hold.Source.FILING:
         return subject.status in {Status.PENDING, Status.HELD} and not subject.is_ended
     return subject.status == Status.IN_PROGRESS and subject.attempts == hold.attempt

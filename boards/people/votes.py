@@ -82,6 +82,13 @@ def cast(chain: Chain, hold: Hold, answer: Mapping[str, Any]) -> dict[str, Any] 
     return told | {"votes": [{"by": vote.name, "choice": vote.choice} for vote in latest]}
 
 
+def take_back(hold: Hold, chain: Chain) -> None:
+    """Forget the caller's last vote, in the transaction that opens the question again."""
+    last = hold.votes.filter(user=chain.user_id).order_by("-pk").first()
+    if last is not None:
+        last.delete()
+
+
 def latest_of(hold: Hold) -> list[Vote]:
     """The vote of each person that counts, in the order in which they first voted."""
     found: dict[int, Vote] = {}

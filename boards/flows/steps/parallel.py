@@ -5,18 +5,19 @@ The card stays in the step's column. A branch is a row; its ending looks at all 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from boards.actors import Chain
 from boards.flows import afterwards, branches, decisions, failing, joining, runs, works
 from boards.flows.decisions import USER_CANCEL, How, Turn
-from boards.flows.definition import FlowDefinition, StepDefinition
+from boards.flows.definition import ASKING_KINDS, FlowDefinition, StepDefinition
 from boards.flows.ending import end_turn
 from boards.flows.joining import Joined
 from boards.flows.situation import Situation, open_question
 from boards.flows.steps.registry import looks, starts
 from boards.models import Branch, FlowRun, StepChange, Visit
-from boards.states import Phase
+from boards.states import Phase, RunStatus
 
 
 @starts("parallel")
@@ -30,8 +31,15 @@ def start(run: FlowRun, flow: FlowDefinition, step: StepDefinition, visit: Visit
         branches.row(visit, nested, Branch.Role.BRANCH, place, **begun)
     for place, nested in placed:
         if not nested.files_task:
-            branches.start(run, flow, nested, visit, role=Branch.Role.BRANCH, position=place)
+            told = replace(nested, timeout_ms=_sooner(nested, step)) if nested.kind in ASKING_KINDS else nested
+            branches.start(run, flow, told, visit, role=Branch.Role.BRANCH, position=place)
     return {"phase": Phase.WORKING}
+
+
+def _sooner(nested: StepDefinition, step: StepDefinition) -> int | None:
+    """Nothing of a question can be withdrawn, so past the due time of the whole step it expires."""
+    spans = [span for span in (nested.timeout_ms, step.timeout_ms) if span is not None]
+    return min(spans, default=None)
 
 
 @looks("parallel")
@@ -55,6 +63,8 @@ def _met(at: Situation, rows: list[Branch]) -> str:
 
 def _missed(at: Situation, rows: list[Branch]) -> str:
     """Too many branches ended without completing. One that a person cancelled pauses the run, else the step fails."""
+    if at.run.status == RunStatus.FAILED:
+        return "failed"  # it has failed with it before; a branch that is retried does not make the others good
     bad = next((branch for branch in rows if branch.outcome in (joining.FAILED, joining.WITHDRAWN)), None)
     if bad is None:
         return cancelled(at, rows)

@@ -150,8 +150,8 @@ def due_waits(limit: int) -> list[tuple[int, int, datetime, int]]:
     """(run, visit, due time, space) of waits whose moment has come and that nobody has moved on; oldest due first."""
     step = FlowStep.objects.filter(version=OuterRef("run__version"), key=OuterRef("step_key"), kind="wait")
     due = Visit.objects.filter(Exists(step), left_at__isnull=True, due_at__lte=Now(), output__isnull=True)
-    waiting = due.filter(phase=Phase.WAITING, run__status=RunStatus.ACTIVE).order_by("due_at", "pk")
-    found = waiting.values_list("run", "pk", "due_at", "run__flow__space")[:limit]
+    waiting = due.filter(phase=Phase.WAITING, run__status=RunStatus.ACTIVE, run__archived_at=None)
+    found = waiting.order_by("due_at", "pk").values_list("run", "pk", "due_at", "run__flow__space")[:limit]
     return [(run, visit, due_at, space) for run, visit, due_at, space in found if due_at is not None]
 
 

@@ -19,7 +19,7 @@ from boards.flows.situation import Situation
 from boards.flows.steps import parallel
 from boards.flows.steps.registry import looks, starts
 from boards.models import Branch, FlowRun, StepChange, Task, Visit
-from boards.states import Phase, RunStatus
+from boards.states import Phase, RunStatus, Status
 from boards.tasks import Filing
 
 
@@ -73,6 +73,8 @@ def _filing(
 @looks("stage")
 def look(at: Situation) -> str:
     rows = list(at.visit.branches.filter(role=Branch.Role.STAGE))
+    if at.cause == USER_CANCEL and at.facts.get("ending") == Status.CANCELLED and at.run.status == RunStatus.ACTIVE:
+        return parallel.cancelled(at, rows)  # of the whole turn, also where only what is not required was left
     match joining.staged((branch.required, branch.outcome) for branch in rows):
         case Staged.FAILED:
             return _failed(at, rows)
