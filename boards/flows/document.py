@@ -170,7 +170,11 @@ class _Builder:
         return built
 
     def _scalar(self, node: yaml.Node, path: str) -> Any:
-        value = self.loader.construct_object(node)
+        try:
+            value = self.loader.construct_object(node)
+        except Exception:  # whatever the reader of a tag stumbles over
+            self.problems.at(node.start_mark.line + 1, path, "This value does not fit the tag that stands before it.")
+            return None
         if isinstance(value, str):
             return self._text(value, node, path)
         if value is None or isinstance(value, bool | int):

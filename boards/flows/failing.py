@@ -14,6 +14,7 @@ from boards.flows import afterwards, runs
 from boards.flows.definition import FlowDefinition
 from boards.models import Branch, FlowRun, Visit
 from boards.states import Phase, RunStatus
+from boards.stored_text import clean_text
 
 FAILURE_STEPS = "failure_steps"  # the trigger that begins the next failure step, or does what follows them
 CAUSE = "failure"
@@ -21,6 +22,7 @@ CAUSE = "failure"
 
 def fail(run: FlowRun, flow: FlowDefinition, visit: Visit, sentence: str, chain: Chain, cause: str = "") -> None:
     """The step fails. With `on_failure` that goes on first; else the run fails, and keeps its place."""
+    sentence = clean_text(sentence)  # a template may have made it
     afterwards.clear_later(run, visit, CAUSE, f"The step failed: {sentence}"[:2000])
     runs.write_visit(visit, phase=Phase.FAILURE, error=sentence)
     step = flow.step(visit.step_key)

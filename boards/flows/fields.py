@@ -60,7 +60,11 @@ def text(at: Located, problems: Problems) -> str:
     if isinstance(at.value, bool) or not isinstance(at.value, str | int | float):
         problems.add(at, "This must be text.")
         return ""
-    told = str(at.value)
+    try:
+        told = str(at.value)
+    except ValueError:  # Python writes no number of thousands of digits
+        problems.add(at, "This number is too long.")
+        return ""
     if len(told) > _MAX_TEXT:
         problems.add(at, f"This is longer than {_MAX_TEXT:,} characters.")
     return told

@@ -19,7 +19,7 @@ from boards.flows import afterwards, definition, runs, wip
 from boards.flows.definition import FlowDefinition, StepDefinition
 from boards.flows.entering import Arrival, go
 from boards.locks import Rank, engine_transaction, taking
-from boards.models import Debt, Flow, FlowRun, FlowVersion, IdempotencyKey, Session, StepChange, Visit
+from boards.models import Board, Debt, Flow, FlowRun, FlowVersion, IdempotencyKey, Session, StepChange, Visit
 from boards.states import RunStatus
 from boards.tasks import cleaning
 
@@ -179,6 +179,11 @@ def _insert(
     priority: int = 0,
     called_by: Visit | None = None,
 ) -> FlowRun:
+    if flow.board.partition_by != Board.PartitionBy.NONE:
+        raise InvalidInput(
+            f"The board {flow.board.name} keeps everybody's rows apart, and a run is for all to see. "
+            "Put the flow on a board without partitions."
+        )
     if called_by is None:  # else the caller's own run is locked, and nobody knows of this one yet
         taking(Rank.FLOW_RUN)
     # The flow's row counts its runs; it is locked by nobody else, and before the run exists.

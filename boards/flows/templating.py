@@ -35,23 +35,39 @@ class Known:
     inputs: frozenset[str] | None = None
 
 
+# Filters and methods that make as long a text as somebody writes a number.
+_WIDENING: Final = ("format", "center", "indent")
+_WIDENING_METHODS: Final = frozenset({"center", "ljust", "rjust", "zfill", "expandtabs", "format", "format_map"})
+
+
 class _Sandbox(ImmutableSandboxedEnvironment):
     """No globals, and no arithmetic that makes gigabytes out of a line."""
 
-    intercepted_binops = frozenset({"*", "**"})
+    intercepted_binops = frozenset({"*", "**", "%"})
+
+    def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
+        if isinstance(obj, str) and attr in _WIDENING_METHODS:
+            return False
+        return super().is_safe_attribute(obj, attr, value)
 
     def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
         for one, other in ((left, right), (right, left)):
-            if isinstance(one, str | list | tuple) and isinstance(other, int) and other > _MAX_REPEAT:
+            repeats = isinstance(one, str | list | tuple) and isinstance(other, int)
+            if repeats and (other > _MAX_REPEAT or len(one) * other > MAX_RENDERED):
                 raise SecurityError("this repeats a text too often")
         if operator == "**":
             raise SecurityError("powers are not allowed")
+        if operator == "%" and isinstance(left, str):
+            raise SecurityError("texts are not formatted by %; join them with ~")
         return super().call_binop(context, operator, left, right)
 
 
 def _environment() -> _Sandbox:
-    sandbox = _Sandbox(undefined=StrictUndefined, autoescape=False, keep_trailing_newline=False)
+    # Not optimized: constants are not worked out while somebody types.
+    sandbox = _Sandbox(undefined=StrictUndefined, autoescape=False, keep_trailing_newline=False, optimized=False)
     sandbox.globals.clear()
+    for name in _WIDENING:
+        sandbox.filters.pop(name, None)
     return sandbox
 
 
@@ -118,7 +134,7 @@ def _faults(parse: Callable[[], nodes.Template], known: Known) -> list[str]:
         tree = parse()
         unknown = meta.find_undeclared_variables(tree) - known.names
         compiled_faults = _filters_and_tests(tree)
-    except (TemplateError, TemplatingError, RecursionError) as error:
+    except (TemplateError, TemplatingError, RecursionError, ValueError) as error:
         return [f"This cannot be read: {' '.join(str(error).split()).rstrip('.')}."]
     faults = [f'Unknown name "{name}". Known here: {_listed(known.names)}.' for name in sorted(unknown)]
     return faults + compiled_faults + list(_unknown_parts(tree, known))

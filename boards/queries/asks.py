@@ -21,6 +21,7 @@ from boards import policy
 from boards.models import FlowRun, FlowStep, Hold, Member, Role, Session, Task, Visit
 from boards.queries.ask_votes import vote_words
 from boards.queries.drafts import DraftView, draft_view
+from boards.queries.partitions import own_rows
 from boards.queries.schema_fields import Field, fields_of
 from boards.queries.silence import IfNobody, if_nobody, option_label
 from boards.states import HoldKind, HoldState
@@ -237,7 +238,9 @@ def _holds(member: Member) -> QuerySet[Hold]:
     settling = ExpressionWrapper(
         Q(settles_at__isnull=False, settles_at__gt=Now(), read_at=None), output_field=BooleanField()
     )
-    holds = Hold.objects.filter(board__space_id=member.space_id).annotate(is_settling=settling)
+    # Of partitioned boards one's own rows only; operators look into any.
+    seen = Q() if member.role == Role.OPERATOR else Q(task=None) | own_rows(member, "task__partition")
+    holds = Hold.objects.filter(seen, board__space_id=member.space_id).annotate(is_settling=settling)
     return holds.select_related(
         "board", "task__visit__run__flow", "visit__run__flow", "assignee", "asker_session", "answered_by"
     )

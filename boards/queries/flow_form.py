@@ -200,7 +200,10 @@ def shown(name: str, told: Mapping[str, Any]) -> str:
         return {"kind": "column", "style": "pipeline"}.get(name, "")
     if control == "yaml" or isinstance(value, dict | list):
         return written(value).rstrip("\n") if value else ""
-    return str(value)
+    try:
+        return str(value)
+    except ValueError:  # a number of thousands of digits; the problem stands beside its line
+        return ""
 
 
 def applied(text: str, base: str, at: str, posted: Callable[[str, str], str | None]) -> str:

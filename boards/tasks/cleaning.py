@@ -11,7 +11,7 @@ import json
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence, Set
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, Final
 
 from boards.errors import InvalidInput
@@ -29,6 +29,7 @@ MAX_LABELS: Final = 50
 MAX_REASON: Final = 10_000
 MAX_KEY: Final = 200
 MAX_CHOICE: Final = 1_000
+FIRST_YEAR, LAST_YEAR = 1970, 9000
 MAX_DEFAULT: Final = 100
 CONFIRM_CHOICES: Final = (("yes", "Yes"), ("no", "No"))
 RESERVED_PREFIXES: Final = ("orchestra:", "notice_undeliverable:")
@@ -177,9 +178,20 @@ def checked_int(value: object, field: str, low: int, high: int) -> int:
 
 
 def checked_moment(value: object, field: str) -> datetime | None:
-    if value is None or (isinstance(value, datetime) and value.tzinfo is not None):
-        return value
-    raise InvalidInput(f"{field} must be a time with its offset.", field=field)
+    """The moment in UTC, or None. Only years that every reader of the row can hold: one that nobody can load again
+    stops all who read beside it.
+    """
+    if value is None:
+        return None
+    if not isinstance(value, datetime) or value.tzinfo is None:
+        raise InvalidInput(f"{field} must be a time with its offset.", field=field)
+    try:
+        moment = value.astimezone(UTC)
+    except (OverflowError, ValueError):
+        moment = None
+    if moment is None or not FIRST_YEAR <= moment.year <= LAST_YEAR:
+        raise InvalidInput(f"{field} must lie between the years {FIRST_YEAR} and {LAST_YEAR}.", field=field)
+    return moment
 
 
 def checked_options(kind: str, value: object, field: str = "options") -> list[dict[str, Any]]:

@@ -35,11 +35,15 @@ class Line:
 
     @property
     def above(self) -> list[int]:
-        return [int(each) for each in self.after if each.isdecimal()]
+        return [int(each) for each in self.after if _is_number(each)]
 
     @property
     def short(self) -> str:
         return self.head if len(self.head) <= SHOWN else f"{self.head[:SHOWN]}…"
+
+
+def _is_number(told: str) -> bool:
+    return told.isdecimal() and len(told) < 10
 
 
 def read_lines(text: str, *, blocks: bool, names: Sequence[str]) -> list[Line]:
@@ -63,7 +67,7 @@ def _filing(line: Line, shared: dict[str, Any], mark: str) -> Filing:
         id=f"{mark}-{line.number}" if mark else "",
         title=line.head if line.rest else "",
         goal=line.rest or line.head,
-        deps=list(dict.fromkeys(f"{mark}-{int(each)}" if each.isdecimal() else each for each in line.after)),
+        deps=list(dict.fromkeys(f"{mark}-{int(each)}" if _is_number(each) else each for each in line.after)),
     )
 
 
@@ -90,7 +94,7 @@ def _problem(line: Line) -> str:
     if not line.head:
         return _("Write what is to be done.")
     for each in line.after:
-        if each.isdecimal() and not 1 <= int(each) < line.number:
+        if each.isdecimal() and not (_is_number(each) and 1 <= int(each) < line.number):
             said = _("It can wait only for tasks above it: %(n)s is not the number of one.")
             return said % {"n": each[:20]}
         if not _ID.fullmatch(each):

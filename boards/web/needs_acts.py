@@ -38,7 +38,8 @@ def settle(request: MemberRequest) -> HttpResponse:
     back = _back(request)
     text = request.POST.get("seconds", "")
     try:
-        seconds = people.set_settle_time(request.chain, int(text) if text.isascii() and text.isdigit() else text)
+        is_number = text.isascii() and text.isdigit() and len(text) < 10
+        seconds = people.set_settle_time(request.chain, int(text) if is_number else text)
     except Refusal as refusal:
         return refused(request, refusal, back=back)
     if not seconds:

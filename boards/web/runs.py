@@ -172,7 +172,7 @@ _UNITS: Final = {"minutes": 60, "hours": 3600, "days": 86_400}
 def _move_due_time(chain: Chain, found: FlowRun, form: QueryDict) -> str:
     """So long from now, by the database's clock: no zone has to be known for that."""
     given, unit = form.get("span", ""), _UNITS.get(form.get("unit", ""))
-    if unit is None or not (given.isascii() and given.isdigit()) or not 0 < int(given) <= MAX_SPAN:
+    if unit is None or not (given.isascii() and given.isdigit() and len(given) < 10) or not 0 < int(given) <= MAX_SPAN:
         raise InvalidInput(_("Say in how many minutes, hours or days it is due."), field="span")
     to = found.db_now + timedelta(seconds=int(given) * unit)  # type: ignore[attr-defined]
     flows.move_due_time(chain, found, to, form.get("reason", ""), visit_id=_visit(form))

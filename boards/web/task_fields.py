@@ -29,6 +29,15 @@ MAX_DEPS: Final = 100
 _ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._~-]{0,199}")
 
 
+_FARTHEST: Final = 14 * 60  # minutes between UTC and any zone there is
+
+
+def _minutes(offset: str) -> int:
+    """The browser's offset from UTC; 0 where it says none that a zone can have."""
+    told = int(offset) if re.fullmatch(r"-?[0-9]{1,3}", offset) else 0
+    return told if abs(told) <= _FARTHEST else 0
+
+
 @dataclass(frozen=True, slots=True)
 class Texts:
     """What stands in the fields. `deps`: one text each; `due_at` is read with `offset` (minutes behind UTC)."""
@@ -45,7 +54,7 @@ class Texts:
         fields = dict(base.fields) | sent
         deps = tuple(text for text in form.getlist("deps") if text.strip()) if "deps" in only else base.deps
         offset = form.get("tz_offset", "")
-        return cls(fields, deps, int(offset) if re.fullmatch(r"-?[0-9]{1,3}", offset) else 0)
+        return cls(fields, deps, _minutes(offset))
 
     def get(self, name: str) -> str:
         return self.fields.get(name, "").strip()

@@ -49,12 +49,24 @@ def test_conditions_hold_or_not(condition: str, held: bool) -> None:
         "{{ 'a' * 100000000 }}",
         "{{ 9 ** 9999999 }}",
         "{{ range(10) }}",
+        "{{ '%100000000d' % 1 }}",
+        "{{ 'a'.ljust(100000000) }}",
+        "{{ ('a' * 9999) * 9999 }}",
         "{% for a in input.tags %}{{ ('x' * 9999) ~ ('y' * 9999) ~ ('z' * 9999) }}{% endfor %}" * 9,
     ],
 )
 def test_what_cannot_be_worked_out_is_one_sentence(template: str) -> None:
     with pytest.raises(TemplatingError):
         render(template, VALUES)
+
+
+@pytest.mark.parametrize("source", ["{{ " + "9" * 5000 + " }}", "{{ 0x" + "f" * 5000 + " }}", "{{ 1|center(9) }}"])
+def test_what_cannot_even_be_read_is_a_fault(source: str) -> None:
+    assert template_faults(source, Known(frozenset(), frozenset()))
+
+
+def test_nothing_is_worked_out_while_a_template_is_only_judged() -> None:
+    assert template_faults("{{ '%1000000000d' % 1 }}", Known(frozenset(), frozenset())) == []
 
 
 def test_a_condition_that_cannot_be_worked_out_is_one_sentence() -> None:

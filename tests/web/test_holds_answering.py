@@ -9,7 +9,7 @@ from django.test import Client
 
 from boards import people as engine
 from boards.actors import person
-from boards.models import Hold
+from boards.models import Board, Hold, Task
 from tests.web import people_cast as people
 
 HTMX = {"HX-Request": "true"}
@@ -69,6 +69,18 @@ def test_without_htmx_it_goes_back_where_the_reader_was(who, anna):
     assert (response.status_code, response["Location"]) == (302, "/needs-you/?kind=question")
     elsewhere = post(anna, asked(who), htmx=False, choice="safe", next="https://example.com/")
     assert elsewhere["Location"] == "/needs-you/"
+
+
+def test_a_question_of_another_partition_is_as_one_that_is_not_there(who, anna):
+    task = people.task(who, status="in_progress")
+    hold = people.hold(who, task, "approval", draft="Secret", draft_hash="h")
+    Board.objects.filter(pk=task.board_id).update(partition_by="user")
+    Task.objects.filter(pk=task.pk).update(partition=str(who.ben.user_id))
+    assert anna.get(f"/holds/{hold.pk}/").status_code == 404
+    for seer in (who.ben, who.olga):
+        client = Client()
+        client.force_login(seer.user)
+        assert client.get(f"/holds/{hold.pk}/").status_code == 200
 
 
 def test_the_first_answer_wins_and_the_second_is_told_who_what_and_when(who, anna):

@@ -110,6 +110,8 @@ def test_a_held_task_with_a_question_of_two_options(desk):
         ("deps", "nothing-there", "not on this board"),
         ("deps", "../x y", "not the id of a task"),
         ("id", "a b", "letters, digits"),
+        ("due_at", "9999-12-31T23:59-12:00", "1970"),
+        ("due_at", "0001-01-01T00:00+14:00", "1970"),
         ("labels", "x" * 101, "100"),
     ],
 )
@@ -122,6 +124,15 @@ def test_a_refusal_stands_at_its_field_and_every_text_is_kept(desk, field, text,
     assert re.search(rf'id="wrong-{field}".*?{re.escape(says)}', html, re.DOTALL), html
     assert "Kept &lt;as&gt; it is." in html
     assert 'aria-invalid="true"' in html
+
+
+def test_an_offset_that_no_zone_has_is_none(desk):
+    for offset in ("999", "-999", "9" * 5000):
+        assert (
+            desk.files(goal=f"Write {len(offset)}{offset[:4]}", due_at="2030-01-01T00:00", tz_offset=offset).status_code
+            == 302
+        )
+    assert {task.due_at for task in Task.objects.all()} == {datetime(2030, 1, 1, tzinfo=UTC)}
 
 
 def test_one_option_is_no_choice(desk):

@@ -24,6 +24,8 @@ from boards.flows.steps.registry import starts
 from boards.flows.templating import TemplatingError
 from boards.models import FlowRun, FlowStep, KeptEvent, StepChange, Visit
 from boards.states import Phase, RunStatus
+from boards.stored_text import clean_text
+from boards.tasks import cleaning
 
 PASSED: Final = "passed"  # the trigger by which a choice or a notice goes on
 WAIT_OVER: Final = "wait_over"  # the trigger by which a wait goes on
@@ -74,9 +76,9 @@ def _moment(told: str, name: str) -> datetime:
     except ValueError:
         moment = None
     if moment is None or moment.tzinfo is None:
-        words = f"The step {name} waits until “{told[:100]}”, which is no moment with an offset"
+        words = f"The step {name} waits until “{clean_text(told[:100])}”, which is no moment with an offset"
         raise InvalidInput(f"{words}. Write it as 2026-11-30T09:00:00+01:00.")
-    return moment
+    return cleaning.checked_moment(moment, "until") or moment
 
 
 def passed(at: Situation) -> str:
