@@ -31,6 +31,7 @@ class Standing:
     asks: bool = False
     filed: int = 0
     stopping: bool = False
+    settling: bool = False  # an answer is about to move the run
     inner: Sequence[Task] = ()  # open tasks of works inside the step
     calls: str = ""  # the name of the run that it waits for
 
@@ -91,6 +92,8 @@ def _act(rule: _Rule, at: Standing, member: Member) -> RunAct:
     reason = rule.why_not(at)
     if at.run.archived_at and rule.verb not in _OF_THE_ARCHIVE:
         reason = _("The run is archived. Take it out of the archive first.")
+    elif at.settling and not reason and rule.verb in _MOVES_ON:
+        reason = _("An answer still settles; the run goes on by itself then.")
     if member.role not in policy.ROLE_ACTIONS[rule.action]:
         reason = _("You may read here, not act. Ask an operator of the space for the member role.")
     return RunAct(rule.verb, rule.label(at), rule.icon, reason, "" if reason else rule.confirm(at), rule.danger)
@@ -215,6 +218,7 @@ def _run_confirm(at: Standing) -> str:
 
 
 _OF_THE_ARCHIVE: Final = frozenset({"unarchive", "start_again", "cancel_run"})  # what may be done to an archived run
+_MOVES_ON: Final = frozenset({"mark_complete", "run_again", "complete_by_hand", "skip", "run_from"})
 
 _RULES: Final = (
     _Rule("mark_complete", lambda at: _("Mark complete and advance"), "ok", "flows.move", _not_complete),

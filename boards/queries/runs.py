@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import PurePosixPath
 from typing import Any, Final
@@ -110,6 +110,7 @@ class RunPage:
     caller: FlowRun | None = None
     move_cancels: bool = False  # a move would have to stop work that has begun
     waits_because: str = ""  # why a step that has not failed waits for a person, in the engine's words
+    settling: bool = False  # an answer may still be taken back, and moves the run on then
     failing: str = ""  # why the step failed, while its failure steps are at work
     awaits_event: str = ""  # the key of the event that the current stay waits for
 
@@ -197,7 +198,12 @@ def run_page(run: FlowRun, member: Member, *, step: str = "") -> RunPage:
     state, words = run_state(run, nodes)
     step_of = {visit.pk: visit.step_key for visit in visits}
     worked = {step_of.get(each.visit_id or 0) for each in tasks}
-    standing = _standing(run, nodes, task, open_holds, stopping, within)
+    settling = any(
+        ask.hold.visit_id == run.current_visit_id and getattr(ask.hold, "is_settling", False) for ask in asks
+    )
+    if settling and not open_holds:
+        state, words = "waiting", _("The answer settles")
+    standing = replace(_standing(run, nodes, task, open_holds, stopping, within), settling=settling)
     return RunPage(
         run=run,
         now=now,
@@ -229,6 +235,7 @@ def run_page(run: FlowRun, member: Member, *, step: str = "") -> RunPage:
         waits_because=_error_in(run, Phase.WAITING),
         failing=_error_in(run, Phase.FAILURE),
         awaits_event=_awaited(run, nodes),
+        settling=settling,
     )
 
 

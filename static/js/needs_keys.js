@@ -52,6 +52,14 @@ const acts = {
   "?": () => dialog.showModal(),
 };
 
+// Out of a note back to its row, by Escape: what was typed stays.
+document.addEventListener("keydown", (event) => {
+  const row = event.key === "Escape" && event.target.matches?.("textarea") ? focused() : null;
+  if (!row || event.defaultPrevented) return;
+  event.preventDefault();
+  focusRow(row);
+});
+
 document.addEventListener("keydown", (event) => {
   if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || event.repeat) return;
   if (event.target.closest?.("input:not([type=radio]), textarea, select, [contenteditable], dialog, [role=menu]")) return;
@@ -70,3 +78,6 @@ document.addEventListener("htmx:load", ({ detail: { elt } }) => {
   }
   elt.focus();
 });
+
+// A link that opens a question leads to it, wherever it stands in the list.
+if (new URLSearchParams(location.search).has("open")) openRow()?.scrollIntoView({ block: "start" });

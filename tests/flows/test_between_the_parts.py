@@ -9,7 +9,8 @@ from django.db.models.functions import Now
 
 from boards import errors, flows, people, sweeping, tasks
 from boards.debts import operating
-from boards.models import Debt, FlowRun, Hold, Task, Visit
+from boards.models import Debt, FlowRun, Hold, Member, Task, Visit
+from boards.queries.runs import find_run, run_page
 from tests import cast
 from tests.flows.cast import Stage, fresh, history, open_hold, place, settle
 from tests.flows.kinds_cast import define, open_task, outcomes, started, work
@@ -332,3 +333,14 @@ class TestFailures:
         tasks.retry(stage.anna, Task.objects.get(pk=failed.pk))
         work(stage, "A")
         assert (place(run), fresh(run).current_visit.phase) == ("build failed", "failure")
+
+
+def test_the_run_page_says_that_an_answer_settles_and_offers_nothing_meanwhile(stage: Stage) -> None:
+    run = started(stage, APPROVE_THEN_WRITE)
+    hold = answered_slowly(stage, run)
+    member = Member.objects.get(space=stage.space, user=stage.anna.user_id)
+    page = run_page(find_run(member, "kinds", run.number), member)
+    assert (page.settling, page.state_words) == (True, "The answer settles")
+    assert "settles" in page.act["run_again"].reason
+    settled(hold)
+    assert not run_page(find_run(member, "kinds", run.number), member).settling

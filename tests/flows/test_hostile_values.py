@@ -1,4 +1,4 @@
-"""Values that no row may hold, since whoever reads beside it would stop; and tags and numbers that no reader expects."""
+"""Values that no row may hold, since whoever reads beside it would stop, and tags that no reader expects."""
 
 from __future__ import annotations
 
