@@ -19,7 +19,7 @@ from boards.flows.events import unmatched as unmatched_events
 from boards.flows.goals import GoalState, goal
 from boards.flows.importing import import_flows
 from boards.flows.library import add_template, install, save_version
-from boards.flows.moving import mark_complete, move, run_again
+from boards.flows.moving import TURN_STARTED, mark_complete, message, move, run_again
 from boards.flows.promotion import promote_waiting
 from boards.flows.refusals import FlowChanged, IllegalRunMove, RunMovedOn, StepFull
 from boards.flows.schedules import (
@@ -53,6 +53,7 @@ from boards.flows.webhooks import (
 )
 
 __all__ = [
+    "TURN_STARTED",
     "Action",
     "CronError",
     "FlowChanged",
@@ -95,6 +96,7 @@ __all__ = [
     "install",
     "load",
     "mark_complete",
+    "message",
     "move",
     "move_due_time",
     "next_times",

@@ -32,7 +32,8 @@ class Arrival:
     """Where a run goes and because of what. `runs_entry` False: the target's `on_enter` is not run.
 
     `change` None: the same step is entered again, which is no step change and makes no history row.
-    `has_place`: whether the step has a place for it, where that is known; None asks.
+    `has_place`: whether the step has a place for it, where that is known; None asks. `message`: of a person, which
+    starts a turn there.
     """
 
     step: StepDefinition
@@ -43,6 +44,7 @@ class Arrival:
     runs_entry: bool = True
     cause: str = ""
     has_place: bool | None = None
+    message: str = ""
 
 
 def go(run: FlowRun, flow: FlowDefinition, arrival: Arrival) -> Visit | None:
@@ -156,14 +158,17 @@ def _new_visit(run: FlowRun, step: StepDefinition) -> Visit:
 
 def _begin(run: FlowRun, flow: FlowDefinition, arrival: Arrival, visit: Visit) -> str:
     """Run the entry events and start the step's work; answers why it could not, or ''."""
-    if not arrival.runs_entry:
+    if not arrival.runs_entry and not arrival.message:
         runs.write_visit(visit, phase=Phase.WAITING)
         return ""
     before, owed = (run.data, run.context_from, run.revision), afterwards.mark()
     try:
         with transaction.atomic():  # a refused filing leaves nothing behind
-            run.data = changed_data(run, flow, arrival.step.on_enter)
-            begun = _start_work(run, flow, arrival.step, visit, arrival.chain)
+            if arrival.message:
+                begun = works.begin_turn(run, flow, arrival.step, visit, arrival.message)
+            else:
+                run.data = changed_data(run, flow, arrival.step.on_enter)
+                begun = _start_work(run, flow, arrival.step, visit, arrival.chain)
     except (TemplatingError, Refusal) as error:
         afterwards.back_to(owed)
         run.data, run.context_from, run.revision = before  # as the row is again

@@ -6,7 +6,7 @@ Each verb checks the right and then goes through the one `advance`. The agent's 
 from __future__ import annotations
 
 import uuid
-from typing import Any
+from typing import Any, Final
 
 from boards import policy, tasks
 from boards.actors import Chain
@@ -19,11 +19,13 @@ from boards.flows.due_times import is_over
 from boards.flows.refusals import IllegalRunMove, RunMovedOn
 from boards.flows.situation import STARTED, working
 from boards.locks import engine_transaction
-from boards.models import FlowRun, Task, TranscriptItem
+from boards.models import FlowRun
 from boards.states import Cause, Phase, RunStatus, Status
-from boards.tasks import Reason, Recorded, TaskWriteOutcome
+from boards.tasks import Reason, Recorded, TaskWriteOutcome, cleaning
 
 MOVED_AWAY = Cause.TEARDOWN
+MAX_MESSAGE: Final = 20_000
+SENT, TURN_STARTED = "sent", "started"  # what became of a message
 _NOWHERE = "The run stands in no step yet."
 
 
@@ -74,6 +76,22 @@ def run_again(chain: Chain, run: FlowRun, *, visit_id: int | None = None) -> Flo
     return _advanced(chain, run, Trigger.RUN_AGAIN, seen)
 
 
+def message(chain: Chain, run: FlowRun, text: str) -> str:
+    """A person writes to a run: whoever works its turn reads it, else it starts the next turn (spec: 05 section 2.5).
+
+    Answers SENT or TURN_STARTED. Raises InvalidInput, IllegalRunMove and the refusals of a steer.
+    """
+    require(chain, run, "flows.move")
+    words = cleaning.required_text(text, "message", MAX_MESSAGE).strip()
+    visit = FlowRun.objects.select_related("current_visit").get(pk=run.pk).current_visit
+    task = working(visit) if visit is not None else None
+    if task is not None:
+        tasks.steer(chain, task, words)
+        return SENT
+    _advanced(chain, run, Trigger.TURN_START, None, message=words)
+    return TURN_STARTED
+
+
 def require(chain: Chain, run: FlowRun, action: str) -> None:
     """Refuse unless the chain may do this to a run of its own space; another space's run does not exist for it."""
     if run.flow.space_id != chain.space_id:
@@ -81,12 +99,7 @@ def require(chain: Chain, run: FlowRun, action: str) -> None:
     policy.require(chain, action, run.flow.space_id)
 
 
-def say(run: FlowRun, text: str, task: Task | None = None) -> None:
-    """One status line in the run's transcript, and in its task's."""
-    attempt = task.attempts if task else 0
-    TranscriptItem.objects.create(
-        session_id=run.session_id, task=task, attempt=attempt, kind=TranscriptItem.Kind.STATUS, text=text
-    )
+say = runs.say
 
 
 def _current_visit(run: FlowRun) -> int:

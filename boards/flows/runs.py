@@ -16,7 +16,7 @@ from boards.event_log import Entry, record_all
 from boards.flows import definition
 from boards.flows.definition import FlowDefinition
 from boards.locks import Rank, taking
-from boards.models import Branch, FlowRun, Task, Visit
+from boards.models import Branch, FlowRun, Task, TranscriptItem, Visit
 from boards.states import Phase, RunStatus
 
 FLOWS: Final = Hop("service", "flows", "flows")
@@ -125,3 +125,11 @@ def wait(run: FlowRun, visit: Visit, phase: Phase, chain: Chain, why: str) -> No
     write_visit(visit, phase=phase)
     write(run)
     note(run, chain, f"step.{phase.value}", visit=visit, why=why)
+
+
+def say(run: FlowRun, text: str, task: Task | None = None) -> None:
+    """One status line in the run's transcript, and in its task's."""
+    attempt = task.attempts if task else 0
+    TranscriptItem.objects.create(
+        session_id=run.session_id, task=task, attempt=attempt, kind=TranscriptItem.Kind.STATUS, text=text
+    )

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from boards.flows import approving, branches, decisions, failing, runs
 from boards.flows.decisions import How, Turn, Verdict, Why
+from boards.flows.definition import StepDefinition
 from boards.flows.ending import answer_of, end_turn, stay
 from boards.flows.entering import Arrival, go
 from boards.flows.outcomes import ENDED_RUN, OVERTAKEN, is_over
-from boards.flows.situation import Situation, open_question, signal_of
+from boards.flows.refusals import IllegalRunMove
+from boards.flows.situation import Situation, open_question, signal_of, working
+from boards.flows.stopping import answer_settles, refuse_stopping
 from boards.flows.templating import TemplatingError
 from boards.models import Event, Hold, StepChange, Task
 from boards.states import HoldState, RunStatus, Status
@@ -73,21 +76,45 @@ def _filled_in(at: Situation, hold: Hold) -> str:
 
 
 def turn_start(at: Situation) -> str:
-    """A person's message is about to start a turn: it may move the card, without the target's entry events."""
+    """A person's message is about to start a turn: it may move the card, without the target's entry events.
+
+    Facts: `message`, what the turn then begins with; without it the card is moved and that is all.
+    """
+    message = str(at.facts.get("message", ""))
     if at.step is None or at.run.status == RunStatus.CANCELLED:
+        if message:
+            raise IllegalRunMove("The run was cancelled, or its step can no longer be read. Start it again instead.")
         return ENDED_RUN
     verdict = decisions.turn_start(at.flow, at.step)
     target = at.flow.step(verdict.target) if verdict.target else None
-    if target is None:
+    if message:
+        _refuse_message(at, target)
+        runs.say(at.run, f"{at.chain.name}: {message}")
+    if target is None and not message:
         runs.write(at.run, signal=None)
         return verdict.why.value
-    change = StepChange.Trigger.ON_TURN_START
+    change = StepChange.Trigger.ON_TURN_START if target is not None else None
+    step, told = target or at.step, f"{at.chain.name} wrote:\n{message}" if message else ""
+    arrival = Arrival(step, at.chain, at.chain.name, change, runs_entry=False, cause=at.cause, message=told)
     try:
-        go(at.run, at.flow, Arrival(target, at.chain, at.chain.name, change, runs_entry=False, cause=at.cause))
+        go(at.run, at.flow, arrival)
     except TemplatingError as error:
         failing.fail(at.run, at.flow, at.visit, str(error), at.chain, at.cause)
         return "failed"
-    return f"moved to {target.key}"
+    return f"moved to {target.key}" if target is not None else "turn started"
+
+
+def _refuse_message(at: Situation, target: StepDefinition | None) -> None:
+    """Raises IllegalRunMove where a message can start no turn now."""
+    if at.run.archived_at is not None:
+        raise IllegalRunMove(decisions.ARCHIVED)
+    refuse_stopping(at.visit)
+    if working(at.visit) is not None:
+        raise IllegalRunMove("Its task is at work by now. Send the message once more, to whoever works on it.")
+    if answer_settles(at.visit) or open_question(at):
+        raise IllegalRunMove("A question of this step is still open or settles. Answer it first.")
+    if target is None and at.run.status == RunStatus.COMPLETED:
+        raise IllegalRunMove("The run is completed. Move it, or start it again.")
 
 
 def _canceller(task: Task) -> str:

@@ -37,12 +37,27 @@ def begin(
     return {"phase": Phase.WAITING}
 
 
-def file_all(run: FlowRun, flow: FlowDefinition, steps: Sequence[StepDefinition], visit: Visit) -> list[Task]:
-    """File the tasks of several steps of one visit, all or none: one call, since it locks left of what it leaves."""
+def begin_turn(run: FlowRun, flow: FlowDefinition, step: StepDefinition, visit: Visit, message: str) -> dict[str, Any]:
+    """A turn that a person's message starts: whoever works the step gets it with the prompts. Where nobody does, the
+    card waits there as any other. Raises TemplatingError and Refusal.
+    """
+    if not step.files_task and not (step.kind == "column" and (step.assignee or flow.agent)):
+        return {"phase": Phase.WAITING}
+    (task,) = file_all(run, flow, [step], visit, message)
+    return {"phase": Phase.WORKING, "task": task, "due_at": due_of(run, step, None)}
+
+
+def file_all(
+    run: FlowRun, flow: FlowDefinition, steps: Sequence[StepDefinition], visit: Visit, message: str = ""
+) -> list[Task]:
+    """File the tasks of several steps of one visit, all or none: one call, since it locks left of what it leaves.
+
+    `message`: put behind the prompts as it stands; no template is read in it.
+    """
     known, given = data.values(run, flow), data.task_input(run)
     filings = [
         Filing(
-            goal=goal_of(flow, step.prompt, known),
+            goal="\n\n".join(part for part in (goal_of(flow, step.prompt, known), message) if part),
             title=title_of(step.name, run),
             input=given,
             assignee=step.assignee or flow.agent,

@@ -161,6 +161,12 @@ def _archive(chain: Chain, found: FlowRun, form: QueryDict) -> str:
     return _("The run is in the archive.")
 
 
+def _message(chain: Chain, found: FlowRun, form: QueryDict) -> str:
+    if flows.message(chain, found, form.get("message", "")) == flows.TURN_STARTED:
+        return _("Sent. The run's next turn begins with it.")
+    return _("Sent. Whoever works on it reads it at the next look.")
+
+
 def _unarchive(chain: Chain, found: FlowRun, form: QueryDict) -> str:
     flows.unarchive(chain, found)
     return _("The run is out of the archive.")
@@ -181,6 +187,7 @@ def _move_due_time(chain: Chain, found: FlowRun, form: QueryDict) -> str:
 
 VERBS: Final[Mapping[str, Verb]] = {
     "archive": _archive,
+    "message": _message,
     "unarchive": _unarchive,
     "mark_complete": _mark_complete,
     "run_again": _run_again,
