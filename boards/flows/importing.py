@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from boards.actors import Chain
 from boards.errors import InvalidFlow
 from boards.flows import exporting, kandev, library
+from boards.flows.definition import FlowDefinition
 from boards.flows.document import Problems, read
 from boards.flows.surroundings import NOTHING_KNOWN, Surroundings, surroundings_of
 from boards.flows.validation import Document, validate_document
@@ -28,7 +29,9 @@ class Read:
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """`skipped`: a sentence for each flow that was left out; `notes`: for each thing that has no counterpart."""
+    """`skipped`: a sentence for each flow that was left out; `notes`: for each thing that has no counterpart, and for
+    each name that nobody on the roster has.
+    """
 
     saved: tuple[Flow, ...]
     skipped: tuple[str, ...]
@@ -61,6 +64,7 @@ def import_flows(chain: Chain, space: Space, text: str, board: Board | None = No
     known = {flow.key: flow.name for flow in Flow.objects.filter(space=space)}
     saved: list[Flow] = []
     skipped: list[str] = []
+    missed: list[str] = []
     for flow in told.document.flows:
         if flow.key in known:
             skipped.append(f'{flow.name}: a flow with the key "{flow.key}" is here already.')
@@ -69,6 +73,20 @@ def import_flows(chain: Chain, space: Space, text: str, board: Board | None = No
         else:
             made = library.save_version(chain, space, board, flow, based_on=0)
             library.fill_roster(made.board, told.document.roster)
+            missed += _missed(flow, made.board)
             saved.append(made)
             known[flow.key] = flow.name
-    return Imported(tuple(saved), tuple(skipped), told.notes)
+    return Imported(tuple(saved), tuple(skipped), (*told.notes, *missed))
+
+
+def _missed(flow: FlowDefinition, board: Board) -> list[str]:
+    """A sentence for each name that is to work a step and that nobody on the board's roster has."""
+    branches = [branch for step in flow.steps for branch in step.branches]
+    afterwards = [each for step in flow.steps if step.on_failure is not None for each in step.on_failure.steps]
+    working = [step for step in (*flow.steps, *branches, *afterwards) if step.files_task]
+    wanted = {step.assignee or flow.agent for step in working}
+    wanted |= {task.assignee or step.assignee or flow.agent for step in flow.steps for task in step.tasks}
+    known = set(board.roster.values_list("name", flat=True))
+    says = f"is on the roster of the board {board.name} yet, so their steps would fail"
+    cure = "An operator adds them on the board's page in the admin."
+    return [f'{flow.name}: nobody called "{name}" {says}. {cure}' for name in sorted(wanted - known - {""})]

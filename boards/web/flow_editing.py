@@ -60,7 +60,7 @@ def import_file(request: MemberRequest) -> HttpResponse:
     status = 422 if problem else 200
     if not problem:
         try:
-            context["imported"] = engine.import_flows(request.chain, request.member.space, text)
+            context["imported"] = engine.import_flows(request.chain, request.member.space, text, _board(request))
         except InvalidFlow as refused:
             context["problems"], status = refused.problems, 422
         except Refusal as refused:
@@ -244,7 +244,9 @@ def _given_text(request: MemberRequest) -> tuple[str, str]:
 
 
 def _new_context(request: MemberRequest) -> dict[str, Any]:
-    return {"templates": flow_editor.templates(request.member.space), "section": "flows", "text": ""}
+    boards = Board.objects.filter(space=request.member.space).order_by("name").values_list("slug", "name")
+    templates = flow_editor.templates(request.member.space)
+    return {"templates": templates, "section": "flows", "text": "", "boards": list(boards)}
 
 
 def _found(request: MemberRequest, key: str) -> Flow:

@@ -107,6 +107,17 @@ def test_a_file_is_imported_and_what_was_left_out_is_said(stage: Stage, olga: Cl
     assert "Reviewed: a flow with the key &quot;reviewed&quot; is here already." in html
 
 
+def test_an_import_says_who_is_missing_and_goes_on_the_board_that_was_chosen(stage: Stage, olga: Client) -> None:
+    steps = "[{key: w, name: W, kind: agent, prompt: Go.}, {key: d, name: Done}]"
+    text = f"key: NAME\nname: NAME\nagent: nobody-yet\nsteps: {steps}"
+    said = olga.post("/new-flow/import", {"text": text.replace("NAME", "own")}).content.decode()
+    assert "nobody called &quot;nobody-yet&quot; is on the roster of the board own yet" in said
+    here = text.replace("NAME", "here").replace("nobody-yet", "writer")
+    said = olga.post("/new-flow/import", {"text": here, "board": stage.board.slug}).content.decode()
+    assert "is on the roster of the board" not in said
+    assert Flow.objects.get(key="here").board == stage.board
+
+
 @pytest.mark.parametrize(
     ("data", "words"),
     [
