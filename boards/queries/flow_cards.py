@@ -14,6 +14,7 @@ from datetime import datetime
 from typing import Final
 
 from django.db.models import Q
+from django.db.models.expressions import RawSQL
 from django.db.models.functions import Coalesce
 from django.utils.translation import gettext as _
 
@@ -47,6 +48,7 @@ class RunCard:
     place: int = 0
     archived: bool = False
     visit: int = 0
+    about: str = ""  # what its first input says, where that is a text
 
     @property
     def is_over(self) -> bool:
@@ -66,11 +68,19 @@ class _Known:
     lines: Mapping[int, int]  # run -> its number in the line that it stands in
 
 
+# The first input in its author's order: a card has to say what it is about, and runs are often named by number alone.
+_ABOUT: Final = RawSQL(
+    """(select left(boards_flowrun.inputs ->> first.name, 160)
+          from boards_flowversion v cross join lateral (select v.settings -> 'inputs_order' ->> 0 as name) first
+         where v.id = boards_flowrun.version_id and jsonb_typeof(boards_flowrun.inputs -> first.name) = 'string')""",
+    [],
+)
+
+
 def read_run_cards(flow: Flow, keys: Iterable[int], lines: Mapping[str, Sequence[int]]) -> list[RunCard]:
     """The cards of these runs, in any order. `lines`: step -> the runs that wait for it, the first in line first."""
-    runs = list(
-        FlowRun.objects.filter(pk__in=list(keys)).defer("inputs", "data", "signal").select_related("current_visit")
-    )
+    found = FlowRun.objects.filter(pk__in=list(keys)).defer("inputs", "data", "signal").annotate(about=_ABOUT)
+    runs = list(found.select_related("current_visit"))
     known = _known(flow, runs, lines)
     return [_card(flow, run, known) for run in runs]
 
@@ -137,6 +147,7 @@ def _card(flow: Flow, run: FlowRun, known: _Known) -> RunCard:
         place=known.lines.get(run.pk, 0),
         archived=run.archived_at is not None,
         visit=run.current_visit_id or 0,
+        about=_line(run.about or ""),  # type: ignore[attr-defined]
     )
 
 

@@ -138,7 +138,7 @@ class TestColumns:
         run = desk.start("Late", "draft")
         Visit.objects.filter(pk=run.current_visit_id).update(due_at=timezone.now() + timedelta(minutes=32))
         card = desk.html().split('data-name="Late"')[1].split("</article>")[0]
-        assert "badge--due" in card
+        assert "badge--left" in card
 
     def test_what_was_cancelled_stands_with_what_is_over_and_says_where_it_was(self, desk: Desk) -> None:
         run = desk.start("Teaser", "draft")
@@ -496,3 +496,10 @@ class TestTheRunPage:
         assert "The run is archived. Take it out of the archive first." in html
         assert desk.anna.post(f"/f/press/r/{run.number}/unarchive", headers=HTMX).status_code == 204
         assert fresh(run).archived_at is None
+
+
+def test_a_card_says_what_its_first_input_says(desk: Desk) -> None:
+    flows.start(desk.stage.anna, desk.flow, {"topic": "Polish <b>the</b> anchor\nand more"}, "Press 1")
+    page = desk.html()
+    assert "Polish &lt;b&gt;the&lt;/b&gt; anchor" in page
+    assert "and more" not in page
