@@ -101,7 +101,8 @@ def cancel_child_runs(debt: Debt) -> bool:
     child = _child_runs(run).first() if run else None
     if run is None or child is None:
         return True
-    words = f"“{run.name}”, which called it, has ended or was put away."
+    what = "cancelled" if run.status == RunStatus.CANCELLED else "archived"
+    words = f"“{run.name}”, which called it, was {what}."
     _cancel(service("flows", run.flow.space_id), child.pk, words, Cause.PARENT_STOP)
     return False
 

@@ -80,7 +80,8 @@ def open_hold(
         **fields,
         **assigning.for_whom(row.board, assignee),
     )
-    if not rows.write(row, {"open_holds": row.open_holds + 1}, fenced=True):
+    # A turn that is over may ask once more before it is resumed; then it waits for that answer too.
+    if not rows.write(row, {"open_holds": row.open_holds + 1, "resume_ready_at": None}, fenced=True):
         raise LostClaim
     _say_asked(row, hold)
     record(_opened(chain, hold, aftermath.run_of(row)))

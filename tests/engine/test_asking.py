@@ -156,3 +156,19 @@ def test_a_step_has_one_name_that_can_be_stored(board, anna, worker):
     for name in ("a\x00", "\ud800", "x" * 201, ""):
         with pytest.raises(errors.InvalidInput, match="step"):
             tasks.record_step(ticket, name, 1)
+
+
+def test_a_turn_that_asks_once_more_before_it_is_resumed_waits_for_that_answer_too(board, anna, worker):
+    task = cast.filed(board, anna)
+    ticket = cast.claimed(board).ticket
+    first = people.open_hold(worker, claim=ticket, kind="question", prompt="Which?")
+    people.suspend(ticket)
+    people.answer_hold(anna, first.pk, text="This one")
+    task.refresh_from_db()
+    assert task.resume_ready_at is not None
+    second = people.open_hold(worker, claim=ticket, kind="question", prompt="And then?", dedup_key="then")
+    task.refresh_from_db()
+    assert (task.open_holds, task.resume_ready_at) == (1, None)
+    people.answer_hold(anna, second.pk, text="That one")
+    task.refresh_from_db()
+    assert (task.open_holds, task.resume_ready_at is not None) == (0, True)

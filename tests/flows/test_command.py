@@ -185,6 +185,8 @@ def test_export_writes_what_import_reads(stage: Stage, tmp_path: Path) -> None:
     assert told.splitlines() == [
         f"kanban: saved as version 1, on the board {stage.board.name}",
         f"reviewed: saved as version 1, on the board {stage.board.name}",
+        f'note: Kanban: nobody called "builder" is on the roster of the board {stage.board.name} yet, so their steps '
+        "would fail. An operator adds them on the board's page in the admin.",
     ]
     assert run("export") == text
     assert run("export", "reviewed", "--format", "json").startswith('{\n  "version": 1,\n  "type": "orchestra_flow"')
