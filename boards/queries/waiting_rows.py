@@ -65,7 +65,7 @@ def count(member: Member) -> Counts:
     ]
     counted = [_counted(arm, blocks=True) for arm in blocking]
     counted += [_counted(arm, blocks=False) for arm in read_rows.arms(member)]
-    found = list(counted[0].union(*counted[1:], all=True))
+    found = list(counted[0].union(*counted[1:], all=True).order_by())
     return Counts(sum(n for blocks, n in found if blocks), sum(n for blocks, n in found if not blocks))
 
 
