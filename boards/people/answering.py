@@ -54,7 +54,7 @@ def _answer(
     """The one conditional write; (hold, True) where the due time had passed and the expiry was done instead."""
     hold, subject = closing.lock(hold_id)
     if hold.state != HoldState.OPEN:
-        if idempotency_key and idempotency_key == hold.answer_key and _same(hold, answer):
+        if idempotency_key and idempotency_key == hold.answer_key and _same(chain, hold, answer):
             return hold, False
         raise errors.AlreadyAnswered(closed_words(hold), hold=hold)
     closing.refuse_ended(hold, subject)
@@ -82,9 +82,14 @@ def _answer(
     return hold, False
 
 
-def _same(hold: Hold, answer: dict[str, Any]) -> bool:
-    """Whether it was answered so. Of a vote that decided, the answer that stands is what all votes came to."""
-    return hold.answer == answer or hold.quorum is not None
+def _same(chain: Chain, hold: Hold, answer: dict[str, Any]) -> bool:
+    """Whether it was answered so. Where votes decided, the answer that stands is what all of them came to, so the
+    caller's own last vote is compared.
+    """
+    if hold.quorum is None:
+        return hold.answer == answer
+    vote = hold.votes.filter(user=chain.user_id).order_by("-pk").first()
+    return vote is not None and (vote.choice, vote.note) == (answer["choice"], answer.get("text", ""))
 
 
 def dismiss_hold(chain: Chain, hold_id: int, reason: str = "") -> Hold:

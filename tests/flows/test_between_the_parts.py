@@ -197,6 +197,8 @@ class TestVotes:
         said = {"choice": "approve", "shown_hash": hold.draft_hash, "idempotency_key": "k1"}
         first = people.answer_hold(stage.anna, hold.pk, **said)
         assert people.answer_hold(stage.anna, hold.pk, **said).answer == first.answer
+        with pytest.raises(errors.AlreadyAnswered):
+            people.answer_hold(stage.anna, hold.pk, **said | {"choice": "reject"})
 
 
 class TestTheArchive:
