@@ -150,7 +150,9 @@ def _counted(pk: int, partition_by: str, filters: BoardFilter) -> QuerySet[Any, 
     return (
         live.annotate(n=Count("*"), oldest=Min(_since()), recent=zero, waits=waits)
         .union(
-            ended.annotate(n=Count("*"), oldest=Min("updated_at"), recent=Count("status", filter=_recent()), waits=zero),
+            ended.annotate(
+                n=Count("*"), oldest=Min("updated_at"), recent=Count("status", filter=_recent()), waits=zero
+            ),
             all=True,
         )
         .values_list("status", "n", "oldest", "recent", "waits")
