@@ -15,7 +15,6 @@ from django.db.models import (
     BigIntegerField,
     Case,
     Count,
-    DateTimeField,
     F,
     Func,
     IntegerField,

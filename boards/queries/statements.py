@@ -8,15 +8,16 @@ transaction mode accepts it.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from operator import itemgetter
 from typing import Any, Final, ParamSpec, cast
 
 import psycopg
 from django.core.exceptions import EmptyResultSet
 from django.db import connection
-from django.db.models import BooleanField, F, Func, QuerySet, Value
+from django.db.models import BooleanField, F, Func, IntegerField, QuerySet, Value
 from psycopg.pq import Format
 
 MOST: Final = 256  # of each maker: so many readers, boards and filters are asked for at about the same time
@@ -61,25 +62,42 @@ class Statement:
 
     def tuples(self, keys: Sequence[int] = ()) -> list[tuple[Any, ...]]:
         """The rows. One query, none where there can be no row."""
+        rows = self.raw(keys)
+        return [self._converted(row) for row in rows] if self.converters else rows
+
+    def dicts(self, keys: Sequence[int] = ()) -> Iterator[dict[str, Any]]:
+        """The rows by the names of their columns. One query, as above."""
+        return map(self.dict_of, self.raw(keys))
+
+    def raw(self, keys: Sequence[int] = ()) -> list[tuple[Any, ...]]:
+        """As the driver reads them, for `pick` and `dict_of`: of many rows few may be wanted whole."""
         if not self.sql:
             return []
         with connection.cursor() as cursor:
             _read_moments_fast(cursor.cursor)
             cursor.execute(self.sql, [list(keys) if param is _KEYS else param for param in self.params])
             rows: list[tuple[Any, ...]] = cursor.fetchall()
-        return list(self._converted(rows)) if self.converters else rows
+        return rows
 
-    def dicts(self, keys: Sequence[int] = ()) -> Iterator[dict[str, Any]]:
-        names = self.names
-        return (dict(zip(names, row, strict=True)) for row in self.tuples(keys))
+    def dict_of(self, raw: tuple[Any, ...]) -> dict[str, Any]:
+        return dict(zip(self.names, self._converted(raw) if self.converters else raw, strict=True))
 
-    def _converted(self, rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
-        for row in rows:
-            values = list(row)
-            for at, converters, column in self.converters:
-                for convert in converters:
-                    values[at] = convert(values[at], column, connection)
-            yield tuple(values)
+    def pick(self, *names: str) -> Callable[[tuple[Any, ...]], tuple[Any, ...]]:
+        """What takes these columns out of a raw row. Of JSON and the like, which have to be converted, it takes none."""
+        if not self.sql:
+            return lambda raw: raw  # there is none
+        places = [self.names.index(name) for name in names]
+        for at, _converters, column in self.converters:
+            if at in places and not isinstance(column.output_field, IntegerField):  # a whole number is one already
+                raise ValueError(f"Read the whole row for {self.names[at]}.")
+        return itemgetter(*places)
+
+    def _converted(self, raw: tuple[Any, ...]) -> tuple[Any, ...]:
+        values = list(raw)
+        for at, converters, column in self.converters:
+            for convert in converters:
+                values[at] = convert(values[at], column, connection)
+        return tuple(values)
 
 
 def made_once(maker: Callable[Asked, QuerySet[Any, Any]]) -> Callable[Asked, Statement]:

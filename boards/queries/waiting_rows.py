@@ -20,7 +20,7 @@ from boards.models import Branch, Debt, FlowRun, FlowStep, Hold, Member, Role, R
 from boards.queries import read_rows
 from boards.queries.cards import step_due_at
 from boards.queries.partitions import own_rows
-from boards.queries.statements import made_once
+from boards.queries.statements import Statement, made_once
 from boards.queries.waiting_sources import flag, when
 from boards.states import LIVE, HoldKind, HoldState, Phase, RunStatus, Status
 
@@ -93,7 +93,12 @@ def _counted(arm: QuerySet[Any], *, blocks: bool) -> QuerySet[Any]:
 
 def hold_rows(member: Member, only: Q = ALL) -> Iterator[Mapping[str, Any]]:
     """Open holds of every kind, whoever they are for; `visit_due_at` where the hold's task works in an open visit."""
-    yield from _all_holds(*_asked_by(member)).dicts() if only is ALL else _holds(member, only)
+    yield from _holds(member, only)
+
+
+def all_holds(member: Member) -> Statement:
+    """What reads `hold_rows` of a member."""
+    return _all_holds(*_asked_by(member))
 
 
 @made_once
@@ -128,21 +133,23 @@ def _holds(member: Member, only: Q) -> QuerySet[Any, Any]:
     )  # fmt: skip
 
 
-def task_rows(member: Member, only: Q = ALL, *, to_read: bool = False) -> Iterator[Mapping[str, Any]]:
-    """Tasks to check, to work, Stuck, or without their worker, and with `to_read` those that block nothing.
+def task_rows(member: Member, only: Q = ALL) -> Iterator[Mapping[str, Any]]:
+    """Tasks to check, to work, Stuck, or without their worker. `arm` says which. One query."""
+    yield from _tasks(_task_arms(member), member, only)
 
-    `arm` says which. One query.
-    """
-    yield from _all_tasks(to_read, *_asked_by(member)).dicts() if only is ALL else _tasks(member, only, to_read)
+
+def all_tasks(member: Member) -> Statement:
+    """What reads `task_rows` of a member, and those tasks that block nothing and only want to be read."""
+    return _all_tasks(*_asked_by(member))
 
 
 @made_once
-def _all_tasks(to_read: bool, *asked_by: Any) -> QuerySet[Any, Any]:
-    return _tasks(_member(*asked_by), ALL, to_read)
+def _all_tasks(*asked_by: Any) -> QuerySet[Any, Any]:
+    member = _member(*asked_by)
+    return _tasks(_task_arms(member) | read_rows.task_arms(member), member, ALL)
 
 
-def _tasks(member: Member, only: Q, to_read: bool) -> QuerySet[Any, Any]:
-    arms = _task_arms(member) | (read_rows.task_arms(member) if to_read else {})
+def _tasks(arms: Mapping[str, tuple[QuerySet[Task], Q]], member: Member, only: Q) -> QuerySet[Any, Any]:
     shaped = [
         source.filter(only)
         .order_by()
