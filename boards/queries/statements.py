@@ -83,7 +83,7 @@ class Statement:
         return dict(zip(self.names, self._converted(raw) if self.converters else raw, strict=True))
 
     def pick(self, *names: str) -> Callable[[tuple[Any, ...]], tuple[Any, ...]]:
-        """What takes these columns out of a raw row. Of JSON and the like, which have to be converted, it takes none."""
+        """What takes these columns out of a raw row; none that has to be converted, as JSON has."""
         if not self.sql:
             return lambda raw: raw  # there is none
         places = [self.names.index(name) for name in names]

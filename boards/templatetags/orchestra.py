@@ -133,7 +133,7 @@ def when(moment: datetime | None, shape: str = "age", classes: str = "", prefix:
 
 @register.simple_tag
 def card_time(moment: datetime | None, shape: str = "age") -> SafeString | str:
-    """A moment on a card: its words are filled in by `render_card`, since the card's HTML is kept and ages pass."""
+    """A moment in HTML that is kept: its words are filled in by `with_times`, since ages pass."""
     if moment is None:
         return ""
     stands = f"{_MARK}{shape} {int(moment.timestamp())}{_MARK}"
@@ -173,14 +173,14 @@ def card(view: CardView, reader: Any = "") -> SafeString:
 
 def render_card(view: CardView, *, is_mine: bool = False, oob: bool = False) -> SafeString:
     """The card's HTML, made once per process for equal values and language. `oob`: for a socket."""
-    return mark_safe(_TIMES.sub(_told, _rendered(view, _why(view), is_mine, oob, get_language())))  # noqa: S308
+    return with_times(_rendered(view, _why(view), is_mine, oob, get_language()))
 
 
 @register.simple_tag
 def run_card(view: RunCard, reader: Any = "") -> SafeString:
     """A run on its flow's board, made once per process for equal values and language."""
     is_mine = bool(view.ask and reader and view.ask.you == str(reader))
-    return mark_safe(_TIMES.sub(_told, _rendered_run(view, is_mine, get_language())))  # noqa: S308
+    return with_times(_rendered_run(view, is_mine, get_language()))
 
 
 @lru_cache(maxsize=8_192)
@@ -194,6 +194,11 @@ def _rendered_run(view: RunCard, is_mine: bool, language: str | None) -> str:
 # Drawn anew by each process: no text of a card can hold it, and stand where a moment is put in.
 _MARK: Final = f"\x01{secrets.token_hex(8)}\x01"
 _TIMES: Final = re.compile(f"{_MARK}(age|due|clock|second|left) ([0-9]{{1,12}}){_MARK}")
+
+
+def with_times(html: str) -> SafeString:
+    """What a template made, with the words of its `card_time`s as they read now."""
+    return mark_safe(_TIMES.sub(_told, html))  # noqa: S308
 
 
 def _told(found: re.Match[str]) -> str:
