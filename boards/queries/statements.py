@@ -8,6 +8,7 @@ transaction mode accepts it.
 from __future__ import annotations
 
 import contextlib
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -20,7 +21,7 @@ from django.db import connection
 from django.db.models import BooleanField, F, Func, IntegerField, QuerySet, Value
 from psycopg.pq import Format
 
-MOST: Final = 256  # of each maker: so many readers, boards and filters are asked for at about the same time
+MOST: Final = 128  # of each maker: so many readers, boards and filters are asked for at about the same time
 
 Asked = ParamSpec("Asked")
 _MOMENT: Final = psycopg.adapters.types["timestamptz"].oid
@@ -57,7 +58,7 @@ class Statement:
             columns = [column for column, _sql, _alias in (compiler.select or [])[: compiler.col_count]]
             converters = compiler.get_converters(columns)
             names = tuple(query.selected or [*query.values_select, *query.annotation_select])
-            return cls(sql, tuple(params), names, tuple((at, *both) for at, both in converters.items()))
+            return cls(sys.intern(sql), tuple(params), names, tuple((at, *both) for at, both in converters.items()))
         return cls("", (), (), ())
 
     def tuples(self, keys: Sequence[int] = ()) -> list[tuple[Any, ...]]:

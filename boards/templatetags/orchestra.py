@@ -10,6 +10,7 @@ import hashlib
 import json
 import re
 import secrets
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, Final
@@ -164,16 +165,16 @@ def pretty_json(value: Any) -> str:
 
 
 @register.simple_tag
-def card(view: CardView, reader: Any = "") -> SafeString:
-    """A card of the board. `reader`: a user id on the page's first paint; live fragments never name one."""
-    ask = view.ask
-    is_mine = bool(ask and reader and ask.you == str(reader))
-    return render_card(view, is_mine=is_mine)
+def cards(views: Iterable[CardView], reader: Any = "") -> SafeString:
+    """Cards of the board. `reader`: a user id on the page's first paint; live fragments never name one."""
+    language, mine = get_language(), str(reader or "")
+    asked = ((view, bool(mine and view.ask and view.ask.you == mine)) for view in views)
+    return with_times("".join(_rendered(view, _why(view), is_mine, False, language) for view, is_mine in asked))
 
 
-def render_card(view: CardView, *, is_mine: bool = False, oob: bool = False) -> SafeString:
+def render_card(view: CardView, *, oob: bool = False) -> SafeString:
     """The card's HTML, made once per process for equal values and language. `oob`: for a socket."""
-    return with_times(_rendered(view, _why(view), is_mine, oob, get_language()))
+    return with_times(_rendered(view, _why(view), False, oob, get_language()))
 
 
 @register.simple_tag
