@@ -172,9 +172,9 @@ def cards(views: Iterable[CardView], reader: Any = "") -> SafeString:
     return with_times("".join(_rendered(view, _why(view), is_mine, False, language) for view, is_mine in asked))
 
 
-def render_card(view: CardView, *, oob: bool = False) -> SafeString:
+def render_card(view: CardView, *, is_mine: bool = False, oob: bool = False) -> SafeString:
     """The card's HTML, made once per process for equal values and language. `oob`: for a socket."""
-    return with_times(_rendered(view, _why(view), False, oob, get_language()))
+    return with_times(_rendered(view, _why(view), is_mine, oob, get_language()))
 
 
 @register.simple_tag
