@@ -59,4 +59,4 @@ def unheard_notices(member: Member) -> QuerySet[Debt]:
 
 def _seen(member: Member, prefix: str, field: str) -> Exists:
     key = Concat(Value(prefix), Cast(OuterRef(field), CharField()))
-    return Exists(Seen.objects.filter(member=member, key=key))
+    return Exists(Seen.objects.filter(member=member.pk, key=key))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
@@ -119,11 +118,6 @@ class Row:
             return ()
         choices = choices_of(self.hold_kind, self.options)
         return choices if len(choices) <= 4 and sum(len(c.label) for c in choices) <= 60 else ()
-
-    @property
-    def form_key(self) -> str:
-        """The idempotency key of one rendered form."""
-        return uuid.uuid4().hex
 
     @property
     def open_label(self) -> str:
