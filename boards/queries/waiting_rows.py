@@ -56,7 +56,7 @@ class Counts:
 def count(member: Member) -> Counts:
     """How much waits on the member; one query."""
     if not may_act(member):
-        return Counts()
+        return Counts(to_read=read_rows.told(member).count())
     blocking = [
         _open_holds(member).filter(_hold_mine(member)),
         *(source.filter(mine) for source, mine in _task_arms(member).values()),
@@ -154,6 +154,18 @@ def debt_rows(member: Member, only: Q = ALL) -> Iterator[Mapping[str, Any]]:
             "pk", "kind", "state", "tries", "why", "created_at", "goal", "task__public_id", "task__title",
             "task__board_id", "task__board__slug", "task__board__name", "run__name", "run__number", "run__flow__key",
             "run__flow__board_id", "run__flow__board__slug", "run__flow__board__name",
+        )
+    )  # fmt: skip
+
+
+def told_rows(member: Member, only: Q = ALL) -> Iterator[Mapping[str, Any]]:
+    """What flows told the member and they have not marked as seen."""
+    yield from (
+        read_rows.told(member)
+        .filter(only)
+        .values(
+            "pk", "at", "data", "board_id", "board__slug", "board__name", "run_id", "run__name", "run__number",
+            "run__version_id", "run__flow__key", "run__flow__name",
         )
     )  # fmt: skip
 
