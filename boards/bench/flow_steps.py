@@ -76,7 +76,7 @@ def definition() -> FlowDefinition:
 
 
 def _work_off(desk: Desk, count: int) -> tuple[list[float], list[float]]:
-    """Milliseconds of one step change in each fifth, of time and of processor time; claiming stands beside the clock."""
+    """Milliseconds of one step change in each fifth, and of processor time; claiming stands beside the clock."""
     chain = actors.agent(AGENT, desk.board.space_id)
     spent, worked, left = [0.0] * SLICES, [0.0] * SLICES, count
     ended = [0] * SLICES

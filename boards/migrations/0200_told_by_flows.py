@@ -8,7 +8,7 @@ class Migration(migrations.Migration):
     atomic = False
 
     dependencies = [
-        ("boards", "0190_starts_of_runs"),
+        ("boards", "0240_lean_log"),
     ]
 
     operations = [
