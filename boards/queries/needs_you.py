@@ -21,7 +21,7 @@ from boards.queries import clock
 from boards.queries import waiting_rows as source
 from boards.queries.silence import IfNobody, if_nobody
 from boards.queries.task_refs import SILENT_AFTER
-from boards.queries.waiting_light import Light, debt_light, hold_lights, run_light, task_lights
+from boards.queries.waiting_light import Light, debt_light, hold_lights, run_light, task_lights, told_light
 from boards.queries.waiting_row import GROUPS, Row
 from boards.queries.waiting_rows import Counts
 
@@ -124,7 +124,7 @@ def waiting(
         flows=_facets(_with(chosen, wanted, but="flow_key"), "flow_key"),
         whose={name: sum(_is_whose(light, name) for light in found) for name in ("mine", "role", "all")},
         everything=len(without_kind),
-        counts=_counts(everything, member),
+        counts=_counts(everything),
     )
 
 
@@ -158,13 +158,12 @@ def _lights(member: Member) -> list[Light]:
     lights = [*hold_lights(member), *task_lights(member)]
     lights += [run_light(fact, member) for fact in source.run_rows(member)]
     lights += [debt_light(fact) for fact in source.debt_rows(member)]
+    lights += [told_light(fact) for fact in source.told_rows(member)]
     return lights
 
 
-def _counts(rows: Iterable[Light], member: Member) -> Counts:
+def _counts(rows: Iterable[Light]) -> Counts:
     """As `needs_counts` reads them, of rows that are read already."""
-    if not source.may_act(member):
-        return Counts()
     mine = [row.blocks for row in rows if row.mine]
     return Counts(sum(mine), len(mine) - sum(mine))
 

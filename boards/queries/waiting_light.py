@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from boards.models import Member
 from boards.queries.asks import is_for
-from boards.queries.read_words import read_task_row
+from boards.queries.read_words import read_task_row, told_row
 from boards.queries.silence import due_of
 from boards.queries.statements import Statement
 from boards.queries.waiting_row import Row
@@ -133,6 +133,25 @@ def debt_light(it: Mapping[str, Any]) -> Light:
         f"debt-{it['pk']}",
         it["pk"],
         partial(debt_row, it),
+    )
+
+
+def told_light(it: Mapping[str, Any]) -> Light:
+    return Light(
+        "told",
+        True,
+        False,
+        False,
+        None,
+        0,
+        it["at"],
+        it["board__slug"],
+        it["board__name"],
+        "",
+        it["run__flow__key"],
+        f"told-{it['pk']}",
+        it["pk"],
+        partial(told_row, it),
     )
 
 

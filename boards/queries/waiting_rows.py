@@ -57,7 +57,7 @@ class Counts:
 def count(member: Member) -> Counts:
     """How much waits on the member; one query."""
     if not may_act(member):
-        return Counts()
+        return Counts(to_read=read_rows.told(member).count())
     found = _counts(*_asked_by(member)).tuples()
     return Counts(sum(n for blocks, n in found if blocks), sum(n for blocks, n in found if not blocks))
 
@@ -212,6 +212,18 @@ def _shown_debts(member: Member, only: Q) -> QuerySet[Any, Any]:
             "pk", "kind", "state", "tries", "why", "created_at", "goal", "task__public_id", "task__title",
             "task__board_id", "task__board__slug", "task__board__name", "run__name", "run__number", "run__flow__key",
             "run__flow__board_id", "run__flow__board__slug", "run__flow__board__name",
+        )
+    )  # fmt: skip
+
+
+def told_rows(member: Member, only: Q = ALL) -> Iterator[Mapping[str, Any]]:
+    """What flows told the member and they have not marked as seen."""
+    yield from (
+        read_rows.told(member)
+        .filter(only)
+        .values(
+            "pk", "at", "data", "board_id", "board__slug", "board__name", "run_id", "run__name", "run__number",
+            "run__version_id", "run__flow__key", "run__flow__name",
         )
     )  # fmt: skip
 
