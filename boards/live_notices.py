@@ -83,10 +83,11 @@ def changed(
 def changed_all(changed_rows: Iterable[tuple[int | None, int | None, int | None]]) -> None:
     """`changed` for many (board, task key, run)."""
     connection = connections[DEFAULT_DB_ALIAS]
-    changes = _collecting(connection) or _Changes()
+    collecting = _collecting(connection)
+    changes = _Changes() if collecting is None else collecting
     for board_id, task_key, run_id in changed_rows:
         changes.add(board_id, task_key, run_id, process=False, user=None)
-    if _collecting(connection) is not changes:
+    if collecting is None:
         connection.on_commit(changes.hand_over, robust=True)
 
 

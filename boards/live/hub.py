@@ -126,7 +126,9 @@ class Hub:
         if notice.process:
             self._hints.note_process()
         if notice.user_ids:
-            job = self.loop.create_task(self._check(self.rooms.of_user(notice.user_ids)))
+            theirs = self.rooms.of_user(notice.user_ids)
+            self._hints.count(theirs)
+            job = self.loop.create_task(self._check(theirs))
             self._jobs.add(job)
             job.add_done_callback(self._jobs.discard)
         self._woken.set()

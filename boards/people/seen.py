@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from boards import errors, policy
+from boards import errors, live_notices, policy
 from boards.actors import Chain
 from boards.models import Member, Seen
 
@@ -17,4 +17,6 @@ def mark_seen(chain: Chain, key: str) -> None:
     member = Member.objects.filter(space=chain.space_id, user=chain.user_id).first()
     if member is None:
         raise errors.NotFound("There is no such row here.")
-    Seen.objects.get_or_create(member=member, key=key)
+    _, fresh = Seen.objects.get_or_create(member=member, key=key)
+    if fresh:
+        live_notices.changed(None, user_id=member.user_id)  # this member's other pages count it no more either

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 from django.db import transaction
+from django.db.models.functions import Now
 
-from boards import live_notices, tasks
+from boards import live_notices, people, tasks
 from boards.live import hub as hub_module
 from boards.live import reading, rendering
 from boards.live.consumer import MOST_SAID, TOO_MANY
@@ -105,6 +106,21 @@ async def test_the_home_page_and_the_count_are_told_in_a_word(hub: Hub, cast: Ca
     told = await page.counts(1)
     assert told.changed == {"needs": True, "home": True}
     assert told.head["cursor"]
+
+
+async def test_what_was_marked_as_seen_leaves_the_other_pages_of_its_reader(hub: Hub, cast: Cast) -> None:
+    task = await in_thread(lambda: cast.file("a"))
+    withdrawn = {"status": "cancelled", "withdrawn": {"reason": "timeout"}, "completed_at": Now()}
+    await in_thread(lambda: Task.objects.filter(pk=task.pk).update(**withdrawn))
+    page = await _page(cast, "home=1")
+    if not any(told.head.get("reads") for told in page.told):
+        await page.until(lambda told: told.head.get("reads") == 1)
+    while hub._hints._uncounted:  # the page is counted once for its coming and once for its asking
+        await asyncio.sleep(0.01)
+    await in_thread(lambda: people.mark_seen(cast.chain, f"withdrawn-{task.pk}"))
+    told = await page.until(lambda told: "reads" in told.head)
+    assert told.head["reads"] == 0
+    assert told.changed["needs"]
 
 
 async def test_another_space_hears_nothing(hub: Hub, cast: Cast) -> None:
