@@ -42,6 +42,8 @@ class Command(BaseCommand):
         _say(screen, f"drain {drain.presence.host} {os.getpid()} is ready, {drain.options.concurrency} slots")
         end = drain.run(Listener())
         _say(screen, " ".join(part for part in (f"drain ended: {end.reason}.", end.counts) if part))
+        if end.unrecorded:
+            _say(screen, f"could not record, see Needs you: {', '.join(end.unrecorded)}")
         self._leave(end)
 
     def _options(self, options: dict[str, Any]) -> DrainOptions:
