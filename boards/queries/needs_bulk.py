@@ -79,8 +79,6 @@ ACTS: Final[dict[str, tuple[BulkAct, ...]]] = {
     "check": (BulkAct("accept", _("Accept")), BulkAct("send_back", _("Send back"), "must", True)),
     "assigned": (BulkAct("claim", _("Start")), BulkAct("hand_back", _("Give back"), "may", True)),
     "lost": (BulkAct("reclaim", _("Reclaim")),),
-    "debt": (BulkAct("debt_retry", _("Try again")), BulkAct("debt_drop", _("Drop"), quiet=True)),
-    "notice": (BulkAct("debt_retry", _("Try again")), BulkAct("debt_drop", _("Drop"), quiet=True)),
     "flow": (BulkAct("run_again", _("Run the step again")), BulkAct("mark_complete", _("Mark complete"), quiet=True)),
     "late": (BulkAct("seen", _("Mark as seen")),),
 }
@@ -97,14 +95,21 @@ def piles(rows: Iterable[Row], member: Member) -> list[Pile]:
 
 
 def _of_one_kind(row: Row) -> str:
-    """What makes answers to two questions the same: their kind, and of a question its options too."""
+    """What makes two rows take the same act: of a debt its acts, of a question its kind and options."""
+    if row.debt_id:
+        return ",".join(act.verb for act in _of_debt(row))
     return f"{row.hold_kind}:{row.options}" if row.hold_kind == HoldKind.QUESTION else row.hold_kind
 
 
 def _pile(group: str, kind: str, rows: Sequence[Row]) -> Pile:
     first = rows[0]
-    acts = ACTS.get(group, ()) if not first.hold_id else _answers(first)
+    acts = _answers(first) if first.hold_id else _of_debt(first) if first.debt_id else ACTS.get(group, ())
     return Pile(f"{group}.{hashlib.sha256(kind.encode()).hexdigest()[:12]}", _LABELS[group], tuple(rows), acts)
+
+
+def _of_debt(row: Row) -> tuple[BulkAct, ...]:
+    """Those of its own row: a stop is never dropped, and what cannot be paid any more is only marked as seen."""
+    return tuple(BulkAct(f"debt_{act.verb}", act.label, quiet=act.quiet) for act in row.acts if act.to == "debt")
 
 
 def _answers(row: Row) -> tuple[BulkAct, ...]:

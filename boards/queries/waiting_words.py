@@ -13,6 +13,7 @@ from typing import Any, Final
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
+from boards.debts.operating import SEEN_ONLY
 from boards.models import Member, Role, Session
 from boards.queries.asks import is_for, whose_words
 from boards.queries.cards import task_dom_id
@@ -138,7 +139,7 @@ def debt_row(it: Mapping[str, Any]) -> Row:
         group="notice" if it["kind"] == "notice" else "debt",
         blocks=it["kind"] != "notice",
         title=_debt_title(it["kind"], subject),
-        words=ngettext("tried %(count)d time", "tried %(count)d times", it["tries"]) % {"count": it["tries"]},
+        words=_debt_words(it),
         who="",
         by_person=False,
         since=it["created_at"],
@@ -155,10 +156,16 @@ def debt_row(it: Mapping[str, Any]) -> Row:
     )
 
 
+def _debt_words(it: Mapping[str, Any]) -> str:
+    if it["kind"] in SEEN_ONLY:
+        return _("nothing waits for it, and nothing can be tried again")
+    return ngettext("tried %(count)d time", "tried %(count)d times", it["tries"]) % {"count": it["tries"]}
+
+
 def _debt_acts(kind: str) -> tuple[RowAct, ...]:
     """What failed for good can be tried again or dropped; a stop is never dropped."""
     retry, drop = RowAct("retry", _("Try again"), "debt"), RowAct("drop", _("Drop"), "debt", True)
-    if kind in {"record_ending", "recount"}:
+    if kind in SEEN_ONLY:
         return (RowAct("drop", _("Mark as seen"), "debt"), RowAct("", _("Open"), "open", True))
     return (retry, _OPEN) if kind == "session_stop" else (retry, drop, RowAct("", _("Open"), "open", True))
 
@@ -232,6 +239,7 @@ def _debt_title(kind: str, subject: str) -> str:
         "child_runs_cancel": _("The runs that “%(subject)s” had called could not be cancelled"),
         "holds_discard": _("What “%(subject)s” still asks could not be discarded"),
         "record_ending": _("How “%(subject)s” ended could not be taken down by the board's own code"),
+        "recorder_failure": _("The result of “%(subject)s” could not be recorded in the ordinary way"),
         "recount": _("A counter of “%(subject)s” differs from a recount"),
         "deliver_gate": _("What “%(subject)s” may send could not be sent"),
         "late_check": _("The check of “%(subject)s” could not be handed over"),
