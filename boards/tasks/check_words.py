@@ -20,7 +20,7 @@ _PAST: Final = {
 
 
 def decided_words(task: Task, attempt: int) -> str:
-    """Who took the hand-in of `attempt` off the list, what they did and when, as in "Ben sent this back at 14:02 UTC."."""
+    """Who took the hand-in of `attempt` off the list, what they did and when: "Ben sent this back at 14:02 UTC." """
     event = _last(task, attempt)
     if event is None:
         return f"This is {Status(task.status).label} already."
