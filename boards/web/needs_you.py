@@ -10,6 +10,7 @@ from typing import Any, Final, cast
 from django.http import Http404, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
 from boards.queries import asks, checks
@@ -113,6 +114,9 @@ def _checked(request: MemberRequest, row: Row) -> HttpResponse:
     check = checks.check(request.member, row)
     if check is None:
         raise Http404
+    if request.GET.get("result") not in {None, str(check.task.attempts)}:
+        again = _("It was handed in again meanwhile. Select it once more to read the new result.")
+        return render(request, "hold/_problem.html", {"problem": again})
     template = "needs/_row_check.html" if "open" in request.GET else "needs/_check_result.html"
     return render(request, template, {"check": check, "next": reverse("web:needs_you")})
 

@@ -224,3 +224,76 @@ def test_a_longer_list_asks_no_more_of_the_database(board, anna, client):
     for n in range(1, 6):
         handed_in(board, anna, goal=f"Write {n}")
     assert queries() == one
+
+
+# Many at once: nobody decides what they have not seen.
+
+BULK = "/needs-you/bulk"
+
+
+def said(response: Any) -> str:
+    content = b"".join(response.streaming_content) if response.streaming else response.content
+    return re.sub(r"\s+", " ", content.decode())
+
+
+def fields(page: str) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in re.findall(r'<input type="hidden" name="([^"]+)" value="([^"]*)"', page):
+        found.setdefault(name, []).append(value)
+    return {name: value for name, value in found.items() if name != "csrfmiddlewaretoken"}
+
+
+def test_each_of_many_checks_shows_its_result_before_one_decides(board, anna, client):
+    short = [handed_in(board, anna, f"Text {n}", f"Write {n}") for n in range(3)]
+    long = handed_in(board, anna, "word " * 4_000, "Write much")
+    page = said(client.post(BULK, {"all": "1"}))
+    assert all(f"Text {n}" in page for n in range(3))
+    assert "word word" not in page, "what is long is read when it is opened"
+    assert f"{reverse('web:needs_row', args=[key(long)])}?result=1" in page
+    result = said(client.get(reverse("web:needs_row", args=[key(long)]), {"result": "1"}))
+    assert "word word" in result
+    assert "data-does" not in result
+    done = said(client.post(BULK, fields(page) | {"act": "send_back", "words": "Say who"}))
+    assert "4 done." in done
+    assert done.count("sent back: <q") == 4
+    assert {cast.fresh(task).feedback for task in [*short, long]} == {"Say who"}
+
+
+def test_of_many_checks_only_those_that_were_read_as_they_stand_are_accepted(board, anna, bert, client):
+    same, changed, unseen = (handed_in(board, anna, f"Text {n}", f"Write {n}") for n in range(3))
+    form = fields(said(client.post(BULK, {"all": "1"})))
+    del form[f"shown-{key(unseen)}"]
+    tasks.send_back(bert, changed, "Longer")
+    hand_in_again(board, changed, "Longer text")
+    done = said(client.post(BULK, form | {"act": "accept"}))
+    assert "1 done, 2 not." in done
+    assert "handed in again" in done
+    assert "Its result was not on the page." in done
+    assert [cast.fresh(t).status for t in (same, changed, unseen)] == ["completed", "needs_check", "needs_check"]
+    stale = said(client.get(reverse("web:needs_row", args=[key(changed)]), {"result": "1"}))
+    assert "handed in again" in stale
+    assert "Longer text" not in stale
+
+
+def test_more_checks_than_can_be_read_are_not_decided_at_once(board, anna, client):
+    one = handed_in(board, anna)
+    copies = []
+    for n in range(101):
+        copy = Task.objects.get(pk=one.pk)
+        copy.pk, copy.public_id, copy.incarnation_id = None, f"c{n}", one.incarnation_id
+        copies.append(copy)
+    Task.objects.bulk_create(copies)
+    page = said(client.post(BULK, {"all": "1"}))
+    assert "too many to be shown at once" in page
+    assert 'value="accept"' not in page
+
+
+def test_a_confirm_shows_its_context_before_many_are_answered(board, anna, client):
+    hold = {"kind": "confirm", "title": "Go?", "prompt": "Really go?", "context": "It costs **40 euros**."}
+    for n in range(2):
+        tasks.file_task(anna, board, goal=f"Go {n}", holds=[tasks.HoldFiling(**hold)])
+    page = said(client.post(BULK, {"all": "1"}))
+    assert page.count("<strong>40 euros</strong>") == 2
+    done = said(client.post(BULK, fields(page) | {"act": "answer:yes"}))
+    assert "2 done." in done
+    assert done.count("answered “Yes”") == 2
