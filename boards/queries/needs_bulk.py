@@ -112,8 +112,11 @@ ACTS: Final[dict[str, tuple[BulkAct, ...]]] = {
         BulkAct("hand_back", _("Give back"), "may", True, done=_("given back")),
     ),
     "lost": (BulkAct("reclaim", _("Reclaim"), done=_("reclaimed")),),
-    "flow": (BulkAct("run_again", _("Run the step again")), BulkAct("mark_complete", _("Mark complete"), quiet=True)),
-    "late": (BulkAct("seen", _("Mark as seen")),),
+    "flow": (
+        BulkAct("run_again", _("Run step again"), done=_("the step runs again")),
+        BulkAct("mark_complete", _("Mark complete and advance"), quiet=True, done=_("marked complete")),
+    ),
+    "late": (BulkAct("seen", _("Mark as seen"), done=_("marked as seen")),),
 }
 
 

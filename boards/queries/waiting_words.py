@@ -93,16 +93,6 @@ def task_row(it: Mapping[str, Any], member: Member) -> Row:
 
 def run_row(it: Mapping[str, Any], member: Member) -> Row:
     failed = it["status"] == RunStatus.FAILED
-    acts: tuple[RowAct, ...] = (
-        RowAct("", _("Start again…"), "open"),
-        RowAct("run_again", _("Run the step again"), "run"),
-        RowAct("cancel_run", _("Cancel run"), "run", True),
-    )
-    if not failed:
-        acts = (
-            RowAct("mark_complete", _("Mark complete and advance"), "run"),
-            RowAct("run_again", _("Run again"), "run", True),
-        )
     since = it["completed_at"] if failed else it["current_visit__task__updated_at"] or it["current_visit__entered_at"]
     return Row(
         key=f"run-{it['pk']}",
@@ -125,8 +115,16 @@ def run_row(it: Mapping[str, Any], member: Member) -> Row:
         run_number=it["number"],
         version_id=it["version_id"],
         step_key=it["current_visit__step_key"] or "",
-        acts=acts if it["mine"] else (_OPEN,),
+        acts=run_acts(failed) if it["mine"] else (_OPEN,),
     )
+
+
+def run_acts(failed: bool) -> tuple[RowAct, ...]:
+    """What may be done in the list with a run that failed, or with one that nothing moves on."""
+    again = RowAct("run_again", _("Run step again"), "run", not failed)
+    if not failed:
+        return RowAct("mark_complete", _("Mark complete and advance"), "run"), again
+    return RowAct("", _("Start again…"), "open"), again, RowAct("cancel_run", _("Cancel run"), "run", True)
 
 
 def debt_row(it: Mapping[str, Any]) -> Row:
@@ -164,7 +162,7 @@ def _debt_words(it: Mapping[str, Any]) -> str:
 
 def _debt_acts(kind: str) -> tuple[RowAct, ...]:
     """What failed for good can be tried again or dropped; a stop is never dropped."""
-    retry, drop = RowAct("retry", _("Try again"), "debt"), RowAct("drop", _("Drop"), "debt", True)
+    retry, drop = RowAct("retry", _("Retry"), "debt"), RowAct("drop", _("Drop"), "debt", True)
     if kind in SEEN_ONLY:
         return (RowAct("drop", _("Mark as seen"), "debt"), RowAct("", _("Open"), "open", True))
     return (retry, _OPEN) if kind == "session_stop" else (retry, drop, RowAct("", _("Open"), "open", True))

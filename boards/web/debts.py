@@ -35,4 +35,4 @@ def debt_act(request: MemberRequest, debt_id: int, verb: str) -> HttpResponse:
             raise StillOwed(_("It failed again and is tried on; the row is back if it fails for good."))
     except Refusal as refusal:
         return refused(request, refusal, back=back)
-    return acted(request, _("Tried again."), back=back)
+    return acted(request, _("Retried."), back=back)
