@@ -20,7 +20,9 @@ from boards.states import Status
 
 SHORT: Final = 4_000  # characters as JSON that a list of many reads at once
 LONG_TEXT: Final = 1_500  # characters of a result, or
-LONG_LINES: Final = 30  # lines, beyond which it is folded
+LONG_LINES: Final = 24  # lines, beyond which it is folded
+HEAD_TEXT: Final = 900  # and what of it stands before the fold
+HEAD_LINES: Final = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +119,7 @@ def _view(member: Member, row: Row, task: Task, before: dict[int, Any]) -> Check
 
 def _head(output: Any, text: str) -> Shown:
     """The first lines, in the manner of the whole."""
-    cut = "\n".join(text[:LONG_TEXT].splitlines()[:LONG_LINES])
+    cut = "\n".join(text[:HEAD_TEXT].splitlines()[:HEAD_LINES])
     return Shown("markdown" if shown(output).kind == "markdown" else "text", f"{cut} …")
 
 

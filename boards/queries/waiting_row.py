@@ -41,6 +41,7 @@ GROUPS: Final = (
     Group("late", gettext_lazy("Due time passed"), "clock"),
     Group("silent", gettext_lazy("Silent runs"), "clock"),
     Group("notice", gettext_lazy("Not told"), "mail-x"),
+    Group("record", gettext_lazy("Not recorded"), "stuck"),
 )
 _ICONS: Final = {group.value: group.icon for group in GROUPS}
 

@@ -17,6 +17,7 @@ from boards.debts.operating import SEEN_ONLY
 from boards.models import Member, Role, Session
 from boards.queries.asks import is_for, whose_words
 from boards.queries.cards import task_dom_id
+from boards.queries.read_rows import ONLY_READ
 from boards.queries.silence import Asked, IfNobody, option_label, silence
 from boards.queries.waiting_row import NOTHING_DUE, Row, RowAct
 from boards.states import HoldKind, Phase, RunStatus, Status
@@ -134,8 +135,8 @@ def debt_row(it: Mapping[str, Any]) -> Row:
     return Row(
         key=f"debt-{it['pk']}",
         rev=it["tries"],
-        group="notice" if it["kind"] == "notice" else "debt",
-        blocks=it["kind"] != "notice",
+        group=debt_group(it["kind"]),
+        blocks=it["kind"] not in ONLY_READ,
         title=_debt_title(it["kind"], subject),
         words=_debt_words(it),
         who="",
@@ -152,6 +153,10 @@ def debt_row(it: Mapping[str, Any]) -> Row:
         debt_id=it["pk"],
         acts=_debt_acts(it["kind"]) if it["state"] == "undeliverable" else (_OPEN,),
     )
+
+
+def debt_group(kind: str) -> str:
+    return "record" if kind in SEEN_ONLY else "notice" if kind == "notice" else "debt"
 
 
 def _debt_words(it: Mapping[str, Any]) -> str:

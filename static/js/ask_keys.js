@@ -77,7 +77,8 @@ offer({
 
 // Out of a note back to its question, by Escape: what was typed stays.
 document.addEventListener("keydown", (event) => {
-  const box = event.key === "Escape" && event.target.matches?.("textarea, input[type=radio]") ? focused() : null;
+  const field = event.key === "Escape" ? event.target.closest?.("textarea, input[type=radio]") : null;
+  const box = field?.closest("section.ask");
   if (!box || event.defaultPrevented) return;
   event.preventDefault();
   box.focus();

@@ -1,4 +1,4 @@
-"""One act has one name wherever it is offered: in a row of Needs you, for many at once, on its own page (00, "Words")."""
+"""One act has one name wherever it is offered: in a row of Needs you, for many at once, on its own page (spec: 00)."""
 
 from __future__ import annotations
 
