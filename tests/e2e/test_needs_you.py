@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import statistics
 
 from playwright.sync_api import expect
 
@@ -95,36 +96,52 @@ def test_a_note_survives_twenty_updates_an_error_escape_and_a_reload(operator: P
 
 
 # Notes when the answer's request leaves one tab and when the row leaves the other, both by the clock of the machine.
-WATCHES_LEAVING = """() => {
+WATCHES_LEAVING = """(left) => {
   window.left = new Promise((tell) => {
     const seen = new MutationObserver(() => {
-      if (document.querySelectorAll("#needs-list li.row").length < 2) tell(performance.timeOrigin + performance.now());
+      if (document.querySelectorAll("#needs-list li.row").length > left) return;
+      seen.disconnect();
+      tell(performance.timeOrigin + performance.now());
     });
     seen.observe(document.getElementById("needs-list"), { childList: true, subtree: true });
   });
 }"""
 WATCHES_SENDING = """() => {
-  const note = () => { window.sent = performance.timeOrigin + performance.now(); };
-  document.addEventListener("htmx:beforeSend", note, { once: true });
+  const note = ({ detail }) => {
+    if (!detail.elt.matches("[data-ask-form]")) return;
+    window.sent = performance.timeOrigin + performance.now();
+    document.removeEventListener("htmx:beforeSend", note);
+  };
+  document.addEventListener("htmx:beforeSend", note);
 }"""
+DECISIONS = 5
 
 
 def test_a_decision_leaves_the_second_tab_and_its_count_within_a_second(operator: Person, product: Up) -> None:
-    asks(product, "twotabs", 2)
+    """The median of five: on a machine that is busy with something else a single one says little."""
+    asks(product, "twotabs", DECISIONS + 1)
     one, other = (operator.opens("/needs-you/?board=twotabs") for _ in range(2))
     is_live(one)
     is_live(other)
     before = int(other.locator("#needs-count").get_attribute("data-n") or 0)
-    other.evaluate(WATCHES_LEAVING)
-    one.evaluate(WATCHES_SENDING)
-    one.get_by_role("button", name=re.compile("^Approve")).first.click()
-    left_ms = other.evaluate("() => window.left") - one.evaluate("() => window.sent")
-    print(f"The second tab lost the row {left_ms:.0f} ms after the answer was sent.")
-    assert 0 < left_ms < 1_000
-    expect(rows(other)).to_have_count(1, timeout=1_000)
-    expect(other.locator("#needs-count")).to_have_attribute("data-n", str(before - 1), timeout=1_000)
-    expect(other).to_have_title(re.compile(rf"^\({before - 1}\) ") if before > 1 else re.compile("^Needs you"))
-    expect(other.locator("#needs-sum")).to_contain_text("wait" if before > 1 else "nothing waits")
+    took = []
+    for left in range(DECISIONS, 0, -1):
+        if not one.locator("li.row[data-open]").count():
+            one.locator("[data-open-row]").first.click()
+        approve = one.locator("li.row[data-open]").get_by_role("button", name=re.compile("^Approve"))
+        expect(approve).to_be_visible(timeout=PATIENCE_MS)
+        other.evaluate(WATCHES_LEAVING, left)
+        one.evaluate(WATCHES_SENDING)
+        approve.click()
+        took.append(other.evaluate("() => window.left") - one.evaluate("() => window.sent"))
+        expect(rows(one)).to_have_count(left, timeout=PATIENCE_MS)
+    print(f"The second tab lost its rows after {', '.join(f'{ms:.0f}' for ms in took)} ms.")
+    assert 0 < statistics.median(took) < 1_000
+    expect(rows(other)).to_have_count(1, timeout=PATIENCE_MS)
+    now = before - DECISIONS
+    expect(other.locator("#needs-count")).to_have_attribute("data-n", str(now), timeout=5_000)
+    expect(other).to_have_title(re.compile(rf"^\({now}\) ") if now else re.compile("^Needs you"))
+    expect(other.locator("#needs-sum")).to_contain_text(f"{now} wait" if now else "nothing waits", timeout=5_000)
 
 
 def test_while_a_decision_is_in_flight_the_whole_group_is_locked(operator: Person, product: Up) -> None:
