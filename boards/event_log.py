@@ -53,8 +53,7 @@ def record_all(entries: Iterable[Entry]) -> None:
 
 def announce(entries: Iterable[Entry]) -> None:
     """Change notices of what a statement of the caller's own has stored."""
-    for entry in entries:
-        live_notices.changed(entry.board_id, task_key=entry.task_key, run_id=entry.run_id)
+    live_notices.changed_all((entry.board_id, entry.task_key, entry.run_id) for entry in entries)
 
 
 def rows_of(entries: Iterable[Entry]) -> list[tuple[Any, ...]]:

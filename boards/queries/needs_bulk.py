@@ -117,6 +117,7 @@ ACTS: Final[dict[str, tuple[BulkAct, ...]]] = {
         BulkAct("mark_complete", _("Mark complete and advance"), quiet=True, done=_("marked complete")),
     ),
     "late": (BulkAct("seen", _("Mark as seen"), done=_("marked as seen")),),
+    "told": (BulkAct("seen", _("Mark as seen"), done=_("marked as seen")),),
 }
 
 

@@ -7,14 +7,15 @@ key; the fence is a filter, never an index condition. All times are the database
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from django.db.models.functions import Now
 
 from boards import live_notices
-from boards.actors import agent, service
+from boards.actors import Chain, agent, service
 from boards.event_log import Entry, record_all
 from boards.locks import Rank, engine_transaction, taking
 from boards.models import Task
@@ -92,7 +93,8 @@ def _claim(wanted: Sequence[Wanted], boards: Mapping[int, arms.Look], limit: int
     ordered = [taken.tasks[key] for key in [*resumed, *fresh]]
     again, runs = set(resumed), aftermath.runs_of(ordered)
     claimed = [Claimed(task, mint(task, taken.attempts[task.pk]), task.pk in again) for task in ordered]
-    entries = [_claimed(task, runs, task.pk in again, taken.lost.get(task.pk)) for task in ordered]
+    chains = cache(agent)
+    entries = [_claimed(task, chains, runs, task.pk in again, taken.lost.get(task.pk)) for task in ordered]
     if terms.begin is None:
         record_all(entries)
     else:
@@ -184,8 +186,10 @@ def _grant(keys: list[int], terms: _Terms, *, resume: bool) -> plain_rows.Statem
     )
 
 
-def _claimed(task: Task, runs: Mapping[int, int], resumed: bool, lost: int | None) -> Entry:
-    chain = agent(task.assignee or task.board.default_worker or "drain", task.board.space_id)
+def _claimed(
+    task: Task, chains: Callable[[str, int], Chain], runs: Mapping[int, int], resumed: bool, lost: int | None
+) -> Entry:
+    chain = chains(task.assignee or task.board.default_worker or "drain", task.board.space_id)
     return Entry(
         "task.resumed" if resumed else "task.claimed",
         chain,

@@ -54,7 +54,7 @@ def needs_row(request: MemberRequest, key: str) -> HttpResponse:
         raise Http404
     if row.group == "check" and ("open" in request.GET or "result" in request.GET):
         return _checked(request, row)
-    return render(request, "needs/_row.html", {"row": row})
+    return render(request, "needs/_row_alone.html", {"row": row})
 
 
 def _context(request: MemberRequest) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from uuid import UUID, uuid4
 from django.db import connection
 
 from boards import actors, people, tasks
+from boards.lines import literal
 from boards.models import Hold, RosterEntry, Task, TaskDep, TranscriptItem
 from boards.states import HoldState
 from boards.tasks import Claimed, Line, Start, Ticket
@@ -230,13 +231,12 @@ def _with_more(keys: Sequence[int]) -> tuple[list[int], list[int]]:
     """Which of these tasks have dependencies, and which have holds: one cheap look for what most have not."""
     with connection.cursor() as cursor:
         cursor.execute(
-            """select k, exists (select from boards_taskdep d where d.dependent_id = k),
-                         exists (select from boards_hold h where h.task_id = k)
-                 from unnest(%s::bigint[]) as k""",
-            [list(keys)],
+            """select distinct dependent_id, false from boards_taskdep where dependent_id = any(%s::bigint[])
+                union all select distinct task_id, true from boards_hold where task_id = any(%s::bigint[])""",
+            [literal(keys), literal(keys)],
         )
         found = cursor.fetchall()
-    return [key for key, has_deps, _ in found if has_deps], [key for key, _, has_holds in found if has_holds]
+    return [key for key, asked in found if not asked], [key for key, asked in found if asked]
 
 
 def _dependency_outputs(keys: Sequence[int]) -> dict[int, dict[str, Any]]:
