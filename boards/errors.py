@@ -243,6 +243,12 @@ class AlreadyAnswered(Refusal):
     code = "already_answered"
 
 
+class AlreadyChecked(Refusal):
+    """Somebody decided on this result before you."""
+
+    code = "bad_state"
+
+
 class DraftChanged(Refusal):
     """This changed while you were reading. The new version is shown; decide again."""
 

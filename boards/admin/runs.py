@@ -17,7 +17,7 @@ class RunPage(Window):
     acts = (
         Act(
             "cancel_run",
-            _("Cancel the run"),
+            _("Cancel run"),
             lambda chain, run, words: flows.cancel_run(chain, run, words),
             asks=_("Reason (may be left out)"),
         ),

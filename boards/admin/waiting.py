@@ -93,7 +93,7 @@ class AnsweredBy(admin.SimpleListFilter):
 
 @admin.register(Hold)
 class HoldPage(Window):
-    acts = (Act("dismiss", _("Dismiss the question"), lambda chain, hold, _words: people.dismiss_hold(chain, hold.pk)),)
+    acts = (Act("dismiss", _("Dismiss question"), lambda chain, hold, _words: people.dismiss_hold(chain, hold.pk)),)
     space_path = "board__space"
     list_display = (
         *("__str__", "kind", "state", "board", "subject", "asker", "asked_at", "due_at"),

@@ -17,6 +17,8 @@ from boards.locks import Rank, engine_transaction, taking
 from boards.models import Debt
 
 STOP = "session_stop"
+# What nobody can pay any more, and an operator only marks as seen.
+SEEN_ONLY = frozenset({"record_ending", "recorder_failure", "recount"})
 
 
 def pay_again(chain: Chain, debt_id: int) -> Paid:
@@ -36,16 +38,18 @@ def _renew(chain: Chain, debt_id: int) -> Debt:
     return debt
 
 
-def drop(chain: Chain, debt_id: int) -> None:
+def drop(chain: Chain, debt_id: int) -> str:
     """Give up a debt that failed for good; what was chained to it falls due. Never a stop, never one that is still
-    tried. Raises NotFound and Forbidden.
+    tried. Answers its kind. Raises NotFound and Forbidden.
     """
-    for freed in _drop(chain, debt_id):
-        paying.pay(freed)
+    kind, freed = _drop(chain, debt_id)
+    for each in freed:
+        paying.pay(each)
+    return kind
 
 
 @engine_transaction
-def _drop(chain: Chain, debt_id: int) -> tuple[int, ...]:
+def _drop(chain: Chain, debt_id: int) -> tuple[str, tuple[int, ...]]:
     debt = _lock(chain, debt_id, "debts.drop")
     if debt.kind == STOP:
         raise Forbidden("A stop is never dropped: the worker may still run. End it on its host, then pay it again.")
@@ -54,7 +58,7 @@ def _drop(chain: Chain, debt_id: int) -> tuple[int, ...]:
     freed = paying.free(debt.pk)
     Debt.objects.filter(pk=debt_id).delete()
     _record("debt.dropped", chain, debt)
-    return freed
+    return debt.kind, freed
 
 
 def _lock(chain: Chain, debt_id: int, action: str) -> Debt:

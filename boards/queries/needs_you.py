@@ -83,6 +83,11 @@ class NeedsYou:
     counts: Counts  # of the member's own, whatever is filtered
 
     @property
+    def is_narrowed(self) -> bool:
+        """Whether the list holds something else than what the frame counts: a filter, or other people's rows."""
+        return self.total != self.counts.blocking + self.counts.to_read
+
+    @property
     def left_out(self) -> int:
         return self.total - len(self.rows)
 

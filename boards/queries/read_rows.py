@@ -11,12 +11,15 @@ from typing import Any, Final
 from django.db.models import CharField, Exists, OuterRef, Q, QuerySet, Value
 from django.db.models.functions import Cast, Concat, Now
 
+from boards.debts.operating import SEEN_ONLY
 from boards.models import Debt, Event, Member, Role, Seen, Session, Task, TranscriptItem
 from boards.queries.partitions import own_rows
 from boards.queries.waiting_sources import when
 from boards.states import Status
 
 SILENT_FOR: Final = timedelta(minutes=5)
+# Debts that keep nothing from going on.
+ONLY_READ: Final = frozenset({"notice", *SEEN_ONLY})
 SHOWN_FOR: Final = timedelta(days=7)  # what nobody has looked at for so long is in the log
 
 
@@ -53,8 +56,10 @@ def _silent(tasks: QuerySet[Task]) -> QuerySet[Task]:
 
 
 def unheard_notices(member: Member) -> QuerySet[Debt]:
-    """Notices that could not be delivered; operators only, who retry or drop them."""
-    lost = Debt.objects.filter(kind="notice", state=Debt.State.UNDELIVERABLE, task__board__space_id=member.space_id)
+    """Notices that could not be delivered, and what could not be recorded; operators only, who retry or drop them."""
+    lost = Debt.objects.filter(
+        kind__in=ONLY_READ, state=Debt.State.UNDELIVERABLE, task__board__space_id=member.space_id
+    )
     return lost.order_by() if member.role == Role.OPERATOR else Debt.objects.none()
 
 

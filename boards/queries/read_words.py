@@ -70,7 +70,7 @@ def read_task_row(it: Mapping[str, Any]) -> Row:
     """A task whose step's due time passed, or one whose worker says nothing."""
     withdrawn = it["arm"] == "withdrawn"
     seen = RowAct("seen", _("Mark as seen"), "seen", True)
-    acts: tuple[RowAct, ...] = (RowAct("", _("File it again…"), "again"), seen)
+    acts: tuple[RowAct, ...] = (RowAct("", _("File again with changes"), "again"), seen)
     if not withdrawn:
         acts = (RowAct("", _("Watch, or cancel…"), "open"),)
     return Row(

@@ -45,12 +45,6 @@ class Standing:
         return bool(self.inner) or (self.task is not None and not self.task.is_ended)
 
     @property
-    def may_retry(self) -> bool:
-        """Whether the same task is tried again, rather than a new one filed."""
-        task = self.task
-        return task is not None and task.status in {Status.ERRORED, Status.CANCELLED} and not task.withdrawn
-
-    @property
     def is_active(self) -> bool:
         return self.run.status == RunStatus.ACTIVE
 
@@ -69,6 +63,11 @@ class RunAct:
     @property
     def allowed(self) -> bool:
         return not self.reason
+
+    @property
+    def name(self) -> str:
+        """The act itself, as the button says that does it once it was asked about."""
+        return self.label.rstrip("…")
 
 
 def acts_on(at: Standing, member: Member) -> list[RunAct]:
@@ -222,17 +221,11 @@ _MOVES_ON: Final = frozenset({"mark_complete", "run_again", "complete_by_hand", 
 
 _RULES: Final = (
     _Rule("mark_complete", lambda at: _("Mark complete and advance"), "ok", "flows.move", _not_complete),
-    _Rule(
-        "run_again",
-        lambda at: _("Retry step") if at.may_retry else _("Run step again"),
-        "again",
-        "flows.move",
-        _not_again,
-    ),
+    _Rule("run_again", lambda at: _("Run step again"), "again", "flows.move", _not_again),
     _Rule("complete_by_hand", lambda at: _("Complete by hand…"), "form", "flows.move", _not_skip),
     _Rule("skip", lambda at: _("Skip with reason…"), "skip", "flows.move", _not_skip),
     _Rule("run_from", lambda at: _("Run again from…"), "undo", "flows.move", _not_from),
-    _Rule("move", lambda at: _("Move…"), "fwd", "flows.move", _not_move, _move_confirm),
+    _Rule("move", lambda at: _("Move to…"), "fwd", "flows.move", _not_move, _move_confirm),
     _Rule("cancel_turn", lambda at: _("Cancel turn…"), "pause", "flows.cancel", _not_turn, _turn_confirm, danger=True),
     _Rule("cancel_run", lambda at: _("Cancel run…"), "x", "flows.cancel", _not_cancel, _run_confirm, danger=True),
     _Rule("start_again", lambda at: _("Start again…"), "play", "flows.start", _not_start),

@@ -195,6 +195,24 @@ def _answer(value: Any) -> str:
     return ", ".join(str(part) for part in parts if part)
 
 
+def _dropped(event: Event) -> str:
+    words = _SEEN.get(str(event.data.get("debt", "")))
+    return f"marked as seen that {words}" if words else f"dropped what its ending owes{_after(_first(event, 'debt'))}"
+
+
+_SEEN: Final[Mapping[str, str]] = {
+    "record_ending": "its ending was not taken down by the board's own code",
+    "recorder_failure": "its result could not be recorded in the ordinary way",
+    "recount": "a counter of it differs",
+}
+
+
+def _unrecorded(event: Event) -> str:
+    what = "result" if event.data.get("recorder") == "success" else "failure"
+    known = "it was written all the same" if event.data.get("verdict") == "committed" else "nobody can tell if it was"
+    return f"could not record the {what} of {_attempt(event)}, but {known}{_after(_first(event, 'error'))}"
+
+
 def _other(event: Event) -> str:
     return (
         f"recorded {event.kind.replace('.', ' ').replace('_', ' ')}{_after(_first(event, 'reason', 'words', 'name'))}"
@@ -229,7 +247,8 @@ _KINDS: Final[Mapping[str, _Words]] = {
     "task.handed_back": (_said("gave it back", "text", "reason"), "undo", ""),
     "task.skipped": (_said("skipped it", "text", "reason"), "skip", "skipped"),
     "debt.paid_again": (_said("had tried again what its ending owes", "debt"), "again", ""),
-    "debt.dropped": (_said("dropped what its ending owes", "debt"), "x", ""),
+    "debt.dropped": (_dropped, "x", ""),
+    "board.recorder_failed": (_unrecorded, "stuck", "stuck"),
     "hold.opened": (_hold("asked", "question"), "you", "you"),
     "hold.answered": (_hold("answered", "answer", "choice", "text"), "ok", ""),
     "hold.undone": (_hold("took back the answer to"), "undo", ""),

@@ -12,12 +12,13 @@ from typing import Any, NamedTuple
 
 from boards.models import Member
 from boards.queries.asks import is_for
+from boards.queries.read_rows import ONLY_READ
 from boards.queries.read_words import read_task_row, told_row
 from boards.queries.silence import due_of
 from boards.queries.statements import Statement
 from boards.queries.waiting_row import Row
 from boards.queries.waiting_rows import all_holds, all_tasks
-from boards.queries.waiting_words import GROUP_OF, debt_row, hold_row, run_row, task_row
+from boards.queries.waiting_words import GROUP_OF, debt_group, debt_row, hold_row, run_row, task_row
 from boards.states import Status
 
 READ_ARMS = {"withdrawn": "late", "silent": "silent"}
@@ -117,12 +118,11 @@ def run_light(it: Mapping[str, Any], member: Member) -> Light:
 def debt_light(it: Mapping[str, Any]) -> Light:
     of_task = it["task__public_id"] is not None
     prefix = "task__board" if of_task else "run__flow__board"
-    is_notice = it["kind"] == "notice"
     return Light(
-        "notice" if is_notice else "debt",
+        debt_group(it["kind"]),
         True,
         False,
-        not is_notice,
+        it["kind"] not in ONLY_READ,
         None,
         0,
         it["created_at"],

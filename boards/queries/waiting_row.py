@@ -43,6 +43,7 @@ GROUPS: Final = (
     Group("late", gettext_lazy("Due time passed"), "clock"),
     Group("silent", gettext_lazy("Silent runs"), "clock"),
     Group("notice", gettext_lazy("Not told"), "mail-x"),
+    Group("record", gettext_lazy("Not recorded"), "stuck"),
 )
 _ICONS: Final = {group.value: group.icon for group in GROUPS}
 
@@ -131,8 +132,15 @@ class Row:
         return choices if len(choices) <= 4 and sum(len(c.label) for c in choices) <= 60 else ()
 
     @property
+    def opens_here(self) -> bool:
+        """Whether the whole of it opens in its place in the list: a question, or a result to check."""
+        return bool(self.hold_id) or self.group == "check"
+
+    @property
     def open_label(self) -> str:
-        """The button that opens a hold's row."""
+        """The button that opens a row in its place."""
+        if self.group == "check":
+            return _("See the result")
         answered_here = self.hold_kind in {HoldKind.QUESTION, HoldKind.CONFIRM}
         if self.reads_first and answered_here:
             return _("Read and answer")

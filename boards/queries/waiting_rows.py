@@ -289,5 +289,5 @@ def _debts(member: Member) -> QuerySet[Debt]:
 
 
 def _lost_for_good() -> Q:
-    """What failed for good and keeps something from going on; a notice only wants to be read."""
-    return Q(state=Debt.State.UNDELIVERABLE) & ~Q(kind="notice")
+    """What failed for good and keeps something from going on; the others only want to be read."""
+    return Q(state=Debt.State.UNDELIVERABLE) & ~Q(kind__in=read_rows.ONLY_READ)

@@ -13,9 +13,11 @@ from typing import Any, Final
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
+from boards.debts.operating import SEEN_ONLY
 from boards.models import Member, Role, Session
 from boards.queries.asks import is_for, whose_words
 from boards.queries.cards import task_dom_id
+from boards.queries.read_rows import ONLY_READ
 from boards.queries.silence import Asked, IfNobody, option_label, silence
 from boards.queries.waiting_row import NOTHING_DUE, Row, RowAct
 from boards.states import HoldKind, Phase, RunStatus, Status
@@ -92,16 +94,6 @@ def task_row(it: Mapping[str, Any], member: Member) -> Row:
 
 def run_row(it: Mapping[str, Any], member: Member) -> Row:
     failed = it["status"] == RunStatus.FAILED
-    acts: tuple[RowAct, ...] = (
-        RowAct("", _("Start again…"), "open"),
-        RowAct("run_again", _("Run the step again"), "run"),
-        RowAct("cancel_run", _("Cancel run"), "run", True),
-    )
-    if not failed:
-        acts = (
-            RowAct("mark_complete", _("Mark complete and advance"), "run"),
-            RowAct("run_again", _("Run again"), "run", True),
-        )
     since = it["completed_at"] if failed else it["current_visit__task__updated_at"] or it["current_visit__entered_at"]
     return Row(
         key=f"run-{it['pk']}",
@@ -124,8 +116,16 @@ def run_row(it: Mapping[str, Any], member: Member) -> Row:
         run_number=it["number"],
         version_id=it["version_id"],
         step_key=it["current_visit__step_key"] or "",
-        acts=acts if it["mine"] else (_OPEN,),
+        acts=run_acts(failed) if it["mine"] else (_OPEN,),
     )
+
+
+def run_acts(failed: bool) -> tuple[RowAct, ...]:
+    """What may be done in the list with a run that failed, or with one that nothing moves on."""
+    again = RowAct("run_again", _("Run step again"), "run", not failed)
+    if not failed:
+        return RowAct("mark_complete", _("Mark complete and advance"), "run"), again
+    return RowAct("", _("Start again…"), "open"), again, RowAct("cancel_run", _("Cancel run"), "run", True)
 
 
 def debt_row(it: Mapping[str, Any]) -> Row:
@@ -135,10 +135,10 @@ def debt_row(it: Mapping[str, Any]) -> Row:
     return Row(
         key=f"debt-{it['pk']}",
         rev=it["tries"],
-        group="notice" if it["kind"] == "notice" else "debt",
-        blocks=it["kind"] != "notice",
+        group=debt_group(it["kind"]),
+        blocks=it["kind"] not in ONLY_READ,
         title=_debt_title(it["kind"], subject),
-        words=ngettext("tried %(count)d time", "tried %(count)d times", it["tries"]) % {"count": it["tries"]},
+        words=_debt_words(it),
         who="",
         by_person=False,
         since=it["created_at"],
@@ -155,10 +155,20 @@ def debt_row(it: Mapping[str, Any]) -> Row:
     )
 
 
+def debt_group(kind: str) -> str:
+    return "record" if kind in SEEN_ONLY else "notice" if kind == "notice" else "debt"
+
+
+def _debt_words(it: Mapping[str, Any]) -> str:
+    if it["kind"] in SEEN_ONLY:
+        return _("nothing waits for it, and nothing can be tried again")
+    return ngettext("tried %(count)d time", "tried %(count)d times", it["tries"]) % {"count": it["tries"]}
+
+
 def _debt_acts(kind: str) -> tuple[RowAct, ...]:
     """What failed for good can be tried again or dropped; a stop is never dropped."""
-    retry, drop = RowAct("retry", _("Try again"), "debt"), RowAct("drop", _("Drop"), "debt", True)
-    if kind in {"record_ending", "recount"}:
+    retry, drop = RowAct("retry", _("Retry"), "debt"), RowAct("drop", _("Drop"), "debt", True)
+    if kind in SEEN_ONLY:
         return (RowAct("drop", _("Mark as seen"), "debt"), RowAct("", _("Open"), "open", True))
     return (retry, _OPEN) if kind == "session_stop" else (retry, drop, RowAct("", _("Open"), "open", True))
 
@@ -232,6 +242,7 @@ def _debt_title(kind: str, subject: str) -> str:
         "child_runs_cancel": _("The runs that “%(subject)s” had called could not be cancelled"),
         "holds_discard": _("What “%(subject)s” still asks could not be discarded"),
         "record_ending": _("How “%(subject)s” ended could not be taken down by the board's own code"),
+        "recorder_failure": _("The result of “%(subject)s” could not be recorded in the ordinary way"),
         "recount": _("A counter of “%(subject)s” differs from a recount"),
         "deliver_gate": _("What “%(subject)s” may send could not be sent"),
         "late_check": _("The check of “%(subject)s” could not be handed over"),

@@ -43,6 +43,7 @@ from boards.tasks.progress import (
     report_progress,
 )
 from boards.tasks.reading import dependency_outputs, list_tasks, rows_in_session
+from boards.tasks.recorder_failures import note_recorder_failure
 from boards.tasks.recording import EndingSeen, record_ending, record_spend, spend_of, spend_view
 from boards.tasks.recounting import recount
 from boards.tasks.retention import drop_events, remove_ended
@@ -133,6 +134,7 @@ __all__ = [
     "list_tasks",
     "locked_fields",
     "mint",
+    "note_recorder_failure",
     "on_task_settled",
     "owns",
     "partition_of",

@@ -16,12 +16,12 @@ from boards.debts import owing
 from boards.locks import engine_transaction
 from boards.models import Attempt, Task
 from boards.states import Status, Verb
-from boards.tasks import partitions, rows
+from boards.tasks import check_words, partitions, rows
 from boards.tasks.aftermath import WITHDRAW, WITHDRAWN_WORDS
 from boards.tasks.cleaning import MAX_REASON, checked_text, required_text
 from boards.tasks.decisions import Options
 from boards.tasks.endings import Settlement, settle, settle_many
-from boards.tasks.types import TaskWriteOutcome, Ticket
+from boards.tasks.types import Recorded, TaskWriteOutcome, Ticket
 
 
 def complete(
@@ -135,22 +135,43 @@ def reclaim(chain: Chain, task: Task | int) -> TaskWriteOutcome:
 
 
 @engine_transaction
-def accept(chain: Chain, task: Task | int) -> TaskWriteOutcome:
-    """The checker takes the result; whoever handed it in never may."""
+def accept(chain: Chain, task: Task | int, *, shown: int = 0) -> TaskWriteOutcome:
+    """The checker takes the result; whoever handed it in never may.
+
+    `shown`: the attempt whose result the checker read, 0 where nobody says. Another one that was handed in since raises
+    DraftChanged; a result that somebody has decided on raises AlreadyChecked with who, what and when.
+    """
     row = _checkable(chain, task)
+    if shown and (repeat := _bound_to(chain, row, shown, Verb.ACCEPT)):
+        return repeat
     return settle(Settlement(Verb.ACCEPT, chain, row.pk))
 
 
 @engine_transaction
-def send_back(chain: Chain, task: Task | int, words: str) -> TaskWriteOutcome:
-    """The checker's words become the feedback of the next attempt."""
+def send_back(chain: Chain, task: Task | int, words: str, *, shown: int = 0) -> TaskWriteOutcome:
+    """The checker's words become the feedback of the next attempt; `shown` as of `accept`."""
     row = _checkable(chain, task)
-    return settle(Settlement(Verb.SEND_BACK, chain, row.pk, text=required_text(words, "words", 100_000)))
+    text = required_text(words, "words", 100_000)
+    if shown and (repeat := _bound_to(chain, row, shown, Verb.SEND_BACK, text)):
+        return repeat
+    return settle(Settlement(Verb.SEND_BACK, chain, row.pk, text=text))
 
 
 def stopping(task: Task | int) -> bool:
     """Whether the stop of the task's worker is still owed; pages say "stopping…" until then."""
     return owing.is_owed("session_stop", _key(task))
+
+
+def _bound_to(chain: Chain, row: Task, shown: int, verb: Verb, words: str = "") -> TaskWriteOutcome | None:
+    """Nothing where the row, which is locked, still waits with the result that was shown; `unchanged` for a repeat."""
+    if row.status == Status.NEEDS_CHECK and row.attempts == shown:
+        return None
+    if check_words.is_repeat(row, shown, verb, chain.user_id, words):
+        return TaskWriteOutcome(Recorded.UNCHANGED, row.status)
+    told = check_words.decided_words(row, shown)
+    if row.status == Status.NEEDS_CHECK:
+        raise errors.DraftChanged(f"{told} It was handed in again; the new result is shown, decide again.")
+    raise errors.AlreadyChecked(told)
 
 
 def _key(task: Task | int) -> int:

@@ -29,9 +29,10 @@ def debt_act(request: MemberRequest, debt_id: int, verb: str) -> HttpResponse:
         raise Http404
     try:
         if verb == "drop":
-            operating.drop(request.chain, debt_id)
-        elif operating.pay_again(request.chain, debt_id) is Paid.FAILED:
+            seen = operating.drop(request.chain, debt_id) in operating.SEEN_ONLY
+            return acted(request, _("Marked as seen.") if seen else _("Dropped."), back=back)
+        if operating.pay_again(request.chain, debt_id) is Paid.FAILED:
             raise StillOwed(_("It failed again and is tried on; the row is back if it fails for good."))
     except Refusal as refusal:
         return refused(request, refusal, back=back)
-    return acted(request, _("Dropped.") if verb == "drop" else _("Tried again."), back=back)
+    return acted(request, _("Retried."), back=back)

@@ -23,9 +23,9 @@ from boards import flows, people, tasks
 from boards.actors import Chain
 from boards.debts import operating
 from boards.debts.paying import Paid
-from boards.errors import Refusal, TaskWriteDeclined
+from boards.errors import DraftChanged, Refusal, TaskWriteDeclined
 from boards.models import FlowRun, Task
-from boards.queries.needs_bulk import Pile, piles
+from boards.queries.needs_bulk import BulkAct, Pile, piles
 from boards.queries.needs_you import Row, matching
 from boards.tasks.types import TaskWriteOutcome
 from boards.web.debts import StillOwed
@@ -65,28 +65,29 @@ def bulk(request: MemberRequest) -> HttpResponse:
         }
         return render(request, "needs/bulk.html", context, status=422 if missing else 200)
     gone = 0 if everything else len(wanted) - len(rows)
-    return _work(request, pile, act.verb, words, query_of(filters), gone)
+    return _work(request, pile, act, words, query_of(filters), gone)
 
 
-def _work(request: MemberRequest, pile: Pile, verb: str, words: str, back: str, gone: int) -> HttpResponse:
+def _work(request: MemberRequest, pile: Pile, act: BulkAct, words: str, back: str, gone: int) -> HttpResponse:
     """`gone`: how many of those that were selected wait no more."""
     context = {"pile": pile, "back": back, "section": "needs"}
     frame = render_to_string("needs/bulk_done.html", context, request)
-    parts = _parts(request.chain, pile, verb, words, request.POST, frame, gone)
+    parts = _parts(request.chain, pile, act, words, request.POST, frame, gone)
     content = _async(parts) if isinstance(request, ASGIRequest) else parts
     response = StreamingHttpResponse(content, headers={"Cache-Control": "no-store"})
     return cast(HttpResponse, response)  # as far as a page's door goes they are the same
 
 
-def _parts(chain: Chain, pile: Pile, verb: str, words: str, form: QueryDict, frame: str, gone: int) -> Iterator[str]:
+def _parts(chain: Chain, pile: Pile, act: BulkAct, words: str, form: QueryDict, frame: str, gone: int) -> Iterator[str]:
     """The page in pieces, so that ten thousand rows show how far they are."""
     before, after = frame.split(_ROWS)
     yield before
     done = 0
     for row in pile.rows:
-        ok, sentence = _one(chain, row, verb, words, form)
+        ok, sentence = _one(chain, row, act.verb, words, form)
         done += ok
-        yield render_to_string("needs/_bulk_line.html", {"row": row, "ok": ok, "sentence": sentence})
+        line = {"row": row, "ok": ok, "sentence": act.done if ok else sentence, "words": words if ok else ""}
+        yield render_to_string("needs/_bulk_line.html", line)
     left = pile.total - done
     said = ngettext("%(n)d done", "%(n)d done", done) % {"n": done}
     if left:
@@ -122,7 +123,15 @@ def _do(chain: Chain, row: Row, verb: str, words: str, form: QueryDict) -> None:
         _RUN_ACTS[verb](chain, FlowRun.objects.get(pk=row.run_id))
     else:
         task = Task.objects.select_related("board").get(pk=row.task_key)
-        _landed(_TASK_ACTS[verb](chain, task, words))
+        shown = _number(form.get(f"shown-{row.key}", ""))
+        if row.group == "check" and not shown:
+            raise DraftChanged(_("Its result was not on the page. Read it first, then decide."))
+        _landed(_TASK_ACTS[verb](chain, task, words, shown))
+
+
+def _number(text: str) -> int:
+    """The attempt whose result the page showed; 0 where it showed none of this row."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 9 else 0
 
 
 def _landed(outcome: Any) -> None:
@@ -135,14 +144,17 @@ def _retry_debt(chain: Chain, debt_id: int) -> None:
         raise StillOwed(_("It failed again and is tried on."))
 
 
-_TASK_ACTS: Final[dict[str, Callable[[Chain, Task, str], Any]]] = {
-    "retry": lambda chain, task, words: tasks.retry(chain, task),
-    "skip": tasks.skip,
-    "accept": lambda chain, task, words: tasks.accept(chain, task),
-    "send_back": tasks.send_back,
-    "claim": lambda chain, task, words: tasks.claim_for_person(chain, task),
-    "hand_back": lambda chain, task, words: tasks.hand_back(chain, task, claim=ticket_of(chain, task), reason=words),
-    "reclaim": lambda chain, task, words: tasks.reclaim(chain, task),
+# The last argument is the attempt whose result was shown.
+_TASK_ACTS: Final[dict[str, Callable[[Chain, Task, str, int], Any]]] = {
+    "retry": lambda chain, task, words, shown: tasks.retry(chain, task),
+    "skip": lambda chain, task, words, shown: tasks.skip(chain, task, words),
+    "accept": lambda chain, task, words, shown: tasks.accept(chain, task, shown=shown),
+    "send_back": lambda chain, task, words, shown: tasks.send_back(chain, task, words, shown=shown),
+    "claim": lambda chain, task, words, shown: tasks.claim_for_person(chain, task),
+    "hand_back": lambda chain, task, words, shown: tasks.hand_back(
+        chain, task, claim=ticket_of(chain, task), reason=words
+    ),
+    "reclaim": lambda chain, task, words, shown: tasks.reclaim(chain, task),
 }
 _RUN_ACTS: Final[dict[str, Callable[[Chain, FlowRun], Any]]] = {
     "run_again": lambda chain, run: flows.run_again(chain, run, visit_id=run.current_visit_id),

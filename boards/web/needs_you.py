@@ -10,11 +10,12 @@ from typing import Any, Final, cast
 from django.http import Http404, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
-from boards.queries import asks
+from boards.queries import asks, checks
 from boards.queries.lately import lately
-from boards.queries.needs_you import PAGE, NeedsYou, Whose, row_of, waiting
+from boards.queries.needs_you import PAGE, NeedsYou, Row, Whose, row_of, waiting
 from boards.web.members import MemberRequest, member_page
 from boards.web.needs_filters import filters_of, query_of
 
@@ -27,6 +28,7 @@ def needs_you(request: MemberRequest) -> HttpResponse:
     """The page: the first question (or the one that `open` names) is open with the whole ask."""
     context = _context(request)
     context["opened"] = _opened(request, context["found"])
+    context["check"] = None if context["opened"] else _opened_check(request, context["found"])
     return render(request, "needs/page.html", context)
 
 
@@ -40,7 +42,7 @@ def needs_rows(request: MemberRequest) -> HttpResponse:
 @require_safe
 @member_page
 def needs_row(request: MemberRequest, key: str) -> HttpResponse:
-    """One row: with `open` the whole ask, else its one line."""
+    """One row: with `open` the whole ask or check, with `result` what a check is of, else its one line."""
     if "open" in request.GET and key.startswith("hold-"):
         hold_id = key.removeprefix("hold-")
         ask = asks.ask(request.member, int(hold_id)) if _is_id(hold_id) else None
@@ -50,6 +52,8 @@ def needs_row(request: MemberRequest, key: str) -> HttpResponse:
     row = row_of(request.member, key)
     if row is None:
         raise Http404
+    if row.group == "check" and ("open" in request.GET or "result" in request.GET):
+        return _checked(request, row)
     return render(request, "needs/_row_alone.html", {"row": row})
 
 
@@ -104,6 +108,25 @@ def _opened(request: MemberRequest, found: NeedsYou) -> asks.AskView | None:
     hold_id = int(named) if _is_id(named) else first
     ask = asks.ask(request.member, hold_id) if hold_id else None
     return ask if ask and ask.is_open else None
+
+
+def _checked(request: MemberRequest, row: Row) -> HttpResponse:
+    check = checks.check(request.member, row)
+    if check is None:
+        raise Http404
+    if request.GET.get("result") not in {None, str(check.task.attempts)}:
+        again = _("It was handed in again meanwhile. Select it once more to read the new result.")
+        return render(request, "hold/_problem.html", {"problem": again})
+    template = "needs/_row_check.html" if "open" in request.GET else "needs/_check_result.html"
+    return render(request, template, {"check": check, "next": reverse("web:needs_you")})
+
+
+def _opened_check(request: MemberRequest, found: NeedsYou) -> checks.CheckView | None:
+    """The check that is open: the one the address names, else the first row where that is one of the reader's."""
+    named = request.GET.get("open", "")
+    first = found.rows[0] if found.rows and found.rows[0].mine and not named else None
+    row = next((row for row in found.rows if row.key == named), None) if named else first
+    return checks.check(request.member, row) if row and row.group == "check" else None
 
 
 def _is_id(text: str) -> bool:

@@ -23,10 +23,13 @@ from boards.models import Task
 from boards.queries.task import find_task
 from boards.states import Status
 from boards.tasks.types import Filing, TaskWriteOutcome, Ticket
+from boards.web import checks
 from boards.web.answers import acted, refused, with_toast
 from boards.web.members import MemberRequest, member_page
 
 CHANGED: Final = "task:changed"  # what static/js/task.js listens for: read the parts of the page again
+
+_IN_LIST: Final = frozenset({"accept", "send_back"})  # decided in a row of Needs you too
 
 Verb = Callable[[Chain, Task, QueryDict], str]
 
@@ -40,10 +43,13 @@ def task_act(request: MemberRequest, slug: str, public_id: str, verb: str) -> Ht
     if task is None or act is None:
         raise Http404
     back = resolve_url("web:task", slug, public_id)
+    in_list = verb in _IN_LIST and request.POST.get("from") == "list"
     try:
         sentence = act(request.chain, task, request.POST)
     except Refusal as refusal:
-        return _refused(request, refusal, back)
+        return checks.not_taken(request, task, refusal) if in_list else _refused(request, refusal, back)
+    if in_list:
+        return checks.taken(request, task, sentence)
     response = acted(request, sentence, back=back)
     return trigger_client_event(response, CHANGED) if request.htmx else response
 
@@ -116,12 +122,18 @@ def _hand_back(chain: Chain, task: Task, form: QueryDict) -> str:
 
 
 def _accept(chain: Chain, task: Task, form: QueryDict) -> str:
-    return _landed(tasks.accept(chain, task), _("Accepted."))
+    return _landed(tasks.accept(chain, task, shown=_shown(form)), _("Accepted."))
 
 
 def _send_back(chain: Chain, task: Task, form: QueryDict) -> str:
     words = _needed(form, "words", _("Say what is missing: the next attempt reads your words."))
-    return _landed(tasks.send_back(chain, task, words), _("Sent back."))
+    return _landed(tasks.send_back(chain, task, words, shown=_shown(form)), _("Sent back."))
+
+
+def _shown(form: QueryDict) -> int:
+    """The attempt whose result the form showed; 0 where it does not say."""
+    number = form.get("shown", "")
+    return int(number) if number.isascii() and number.isdigit() and len(number) < 9 else 0
 
 
 def _retry(chain: Chain, task: Task, form: QueryDict) -> str:

@@ -3,7 +3,7 @@
 from django.urls import URLPattern, path, register_converter
 from django.urls.converters import StringConverter
 
-from boards.web import batch, task, task_acts, task_forms
+from boards.web import batch, checks, task, task_acts, task_forms
 
 
 class TaskId(StringConverter):
@@ -32,5 +32,6 @@ urlpatterns: list[URLPattern] = [
     path("b/<board:slug>/t/<task_id:public_id>/edit/", task_forms.edit_task, name="task_edit"),
     path("b/<board:slug>/t/<task_id:public_id>/follow_up", task_acts.follow_up, name="follow_up"),
     path("b/<board:slug>/t/<task_id:public_id>/file_again", task_acts.file_again, name="file_again"),
+    path("b/<board:slug>/t/<task_id:public_id>/check", checks.check_state, name="check_state"),
     path("b/<board:slug>/t/<task_id:public_id>/<slug:verb>", task_acts.task_act, name="task_act"),
 ]

@@ -16,6 +16,7 @@ import signal
 import time
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from queue import Empty, SimpleQueue
 from typing import Final, TypeVar
 
@@ -71,6 +72,8 @@ class Drain:
         self._claims: Counter[tuple[int, str]] = Counter()
         self._claimed_once = False
         self._failed = False
+        self._unrecorded: list[str] = []
+        self._untold = False  # a recorder failed, and the entry about it could not be kept
         self._next_poll = 0.0
         self._told_busy_at = 0.0
         self._claims_in_doubt = False  # whether the answer to a claim may have been lost with the connection
@@ -123,6 +126,9 @@ class Drain:
         for one in settled:
             self._dirty.add(one.run.task.board_id)
             self._failed = self._failed or _fails_pass(one)
+            self._untold = self._untold or (one.silent and self._is_pass)
+            if one.unrecorded and self._is_pass:
+                self._unrecorded.append(words.unrecorded(one))
         self._owes = self._owes or bool(settled and (self._stops.waiting or self._resumes.taken))
         self._say_all(words.folded(settled, words.ended, "ended"))
         return bool(settled)
@@ -153,7 +159,7 @@ class Drain:
 
     def _claim(self) -> bool:
         free = self.options.concurrency - len(self._work.running)
-        if free < 1 or self._shutdown.asked or self._claimed_once:
+        if free < 1 or self._shutdown.asked or self._claimed_once or self._untold:
             return False
         if not self._look_everywhere and not self._dirty:
             return False
@@ -251,7 +257,7 @@ class Drain:
         if self._listener is not None:
             self._listener.stop()
         left = self._work.close(self.presence.sign_off)
-        return DrainEnd(end.reason, end.counts, end.failed, stuck=left > 0)
+        return replace(end, stuck=left > 0, unrecorded=tuple(self._unrecorded))
 
     def _calmly(self, work: Callable[[], Value]) -> Value | None:
         """Do a part of the loop; None where it failed. Only a signal ends a drain, no error does."""
@@ -280,11 +286,18 @@ class Drain:
             if self._away:
                 return None if self._shutdown.may_wait_for_database() else DrainEnd("stopped")
             return DrainEnd("stopped") if self._shutdown.over(running) else None
+        if self._untold:  # not even an entry could be kept: the pass fails at once
+            return DrainEnd("recorder-failure", failed=True)
         if running or self._away:
             return None
         if self.options.once and self._claimed_once:
             return DrainEnd("once", failed=self._failed)
         return self._idle() if self.options.until_idle else None
+
+    @property
+    def _is_pass(self) -> bool:
+        """Whether this drain ends by itself; a standing one goes on whatever could not be recorded."""
+        return self.options.once or self.options.until_idle
 
     def _idle(self) -> DrainEnd | None:
         found = idle.ask(
@@ -330,6 +343,10 @@ class Drain:
 
 
 def _fails_pass(one: Settled) -> bool:
-    """Whether this ending fails the pass as well (the board's `on_error`)."""
+    """Whether this ending fails the pass as well: by the board's `on_error`, which is not asked where the result could
+    not be recorded.
+    """
+    if one.unrecorded is not None:
+        return True
     failed = one.verb is Verb.FAIL and one.outcome is not None and one.outcome.landed
     return failed and one.run.task.board.on_error == Board.OnError.FAIL

@@ -28,12 +28,16 @@ class DrainOptions:
 
 @dataclass(frozen=True, slots=True)
 class DrainEnd:
-    """How a drain ended. `stuck`: threads still run, so the process has to leave without waiting for them."""
+    """How a drain ended. `stuck`: threads still run, so the process has to leave without waiting for them.
+
+    `unrecorded`: the tasks whose result could not be recorded in the ordinary way, and what is known of it.
+    """
 
     reason: str
     counts: str = ""
     failed: bool = False
     stuck: bool = False
+    unrecorded: tuple[str, ...] = ()
 
 
 def default_adapters(options: DrainOptions) -> dict[str, Adapter]:

@@ -52,6 +52,7 @@ class Run:
     told_silence: bool = False
     cancelled: bool = False  # it is only told that it was cancelled; it holds no claim
     doubtful: bool = False  # a settling write raised on its way out, so it may have landed
+    broke: str = ""  # what it raised, where that was not the absence of the database
 
     @property
     def task(self) -> Task:

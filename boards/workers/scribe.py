@@ -9,17 +9,20 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections import deque
+from collections import Counter, deque
+from dataclasses import replace
 from typing import Final
 
 from django.db import connection
 
 from boards import tasks
+from boards.models import TranscriptItem
 from boards.tasks import Line
 from boards.workers.databases import AWAY, let_go
 
 log = logging.getLogger(__name__)
 
+STATUS: Final = TranscriptItem.Kind.STATUS
 EVERY_S: Final = 0.1
 BATCH: Final = 1_000
 MOST_WAITING: Final = 5_000
@@ -36,6 +39,7 @@ class Scribe(threading.Thread):
         self._writing = threading.Lock()
         self._lines: deque[Line] = deque()
         self._size = 0
+        self._dropped: Counter[Line] = Counter()  # what their transcripts are told: how many lines are missing
         self._closing = False
 
     def put(self, line: Line) -> None:
@@ -43,6 +47,7 @@ class Scribe(threading.Thread):
         with self._changed:
             if not self._changed.wait_for(self._has_room, PATIENCE_S):
                 log.error("A transcript line of task %s was dropped: the database is away", line.task_key)
+                self._dropped[replace(line, text="", kind=STATUS, data=None)] += 1
                 return
             self._lines.append(line)
             self._size += len(line.text)
@@ -96,6 +101,10 @@ class Scribe(threading.Thread):
             batch = [self._lines.popleft() for _ in range(min(BATCH, len(self._lines)))]
             self._size -= sum(len(line.text) for line in batch)
             self._changed.notify_all()
+            if not self._lines and self._dropped:
+                notes = [replace(line, text=_dropped(count)) for line, count in self._dropped.items()]
+                self._dropped.clear()
+                batch += notes
             return batch
 
     def _give_back(self, batch: list[Line]) -> None:
@@ -113,6 +122,19 @@ def store(lines: list[Line]) -> None:
     except Exception as error:
         if len(lines) == 1:
             log.warning("A transcript line of task %s was dropped: %s", lines[0].task_key, error)
+            _say_dropped(lines[0])
             return
         for line in lines:
             store([line])
+
+
+def _say_dropped(line: Line) -> None:
+    """Say in its place that a line is missing, so that a transcript never looks whole where it is not."""
+    if line.kind == STATUS and line.text == _dropped(1):
+        return  # not even that can be stored: its task is gone
+    store([replace(line, text=_dropped(1), kind=STATUS, data=None)])
+
+
+def _dropped(count: int) -> str:
+    lines = "A line is" if count == 1 else f"{count} lines are"
+    return f"{lines} missing here: it could not be stored. The log of the drain says why."

@@ -10,16 +10,17 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Final
 
 from boards import people, schemas, tasks
-from boards.models import Task, TranscriptItem
+from boards.models import TranscriptItem
 from boards.states import Verb
-from boards.tasks import Line, Options, Settlement, TaskWriteOutcome
-from boards.tasks.progress import WriteToken
+from boards.tasks import Line, Options, Recorded, Settlement, TaskWriteOutcome
+from boards.tasks.recorder_failures import Verdict
 from boards.workers import plain_json
+from boards.workers.accounting import did_land, keep_entry, verdict_of
 from boards.workers.adapters import Asked, EndedForGood, Failed, Finished, StoppedEarly
 from boards.workers.databases import AWAY
 from boards.workers.runner import Run
@@ -39,11 +40,16 @@ class Other(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """What became of one run's ending. `outcome` None: there was nothing to write."""
+    """What became of one run's ending. `outcome` None: there was nothing to write.
+
+    `unrecorded`: the write raised, and the board keeps an entry about it; `silent`: that entry could not be kept.
+    """
 
     run: Run
     verb: Verb | Other
     outcome: TaskWriteOutcome | None = None
+    unrecorded: Verdict | None = None
+    silent: bool = False
 
 
 def settle(runs: Sequence[Run], scribe: Scribe) -> list[Settled]:
@@ -159,8 +165,10 @@ def _settle_batch(writes: Sequence[tuple[Run, Settlement]], scribe: Scribe) -> l
         for run, _ in writes:
             run.doubtful = True
         raise
-    except Exception:
-        if len(writes) > 1:  # one of them is poison: each alone
+    except Exception as error:
+        for run, _ in writes:
+            run.broke = run.broke or f"{type(error).__name__}: {error}"
+        if len(writes) > 1:  # one of them is poison, or all stand and the call failed after the commit: each alone
             return [settled for write in writes for settled in _settle_batch([write], scribe)]
         return [_settle_poison(*writes[0])]
     pairs = zip(writes, outcomes, strict=True)
@@ -170,27 +178,58 @@ def _settle_batch(writes: Sequence[tuple[Run, Settlement]], scribe: Scribe) -> l
 def _settle_poison(run: Run, wish: Settlement) -> Settled:
     """Its own failure fails that row only; one that cannot even fail is left to its lease."""
     log.exception("The ending of task %s could not be written", run.task.public_id)
+    if wish.receipt and (verdict := verdict_of(did_land(run))):
+        return _unaccounted(run, wish, verdict)
     try:
         failure = _fail(run, "The result could not be recorded. The log of the drain says why.")
         return Settled(run, Verb.FAIL, tasks.settle_many([failure])[0])
     except AWAY:
         raise
-    except Exception:
-        log.exception("Task %s is left to its lease", run.task.public_id)
+    except Exception as error:
+        log.exception("The failure of task %s could not be written", run.task.public_id)
+        run.broke = f"{type(error).__name__}: {error}"
+        if verdict := verdict_of(did_land(run)):
+            return _unaccounted(run, _fail(run, ""), verdict)
+        log.error("Task %s is left to its lease", run.task.public_id)
         return Settled(run, wish.verb)
 
 
+def _unaccounted(run: Run, wish: Settlement, verdict: Verdict, outcome: TaskWriteOutcome | None = None) -> Settled:
+    """The write stands although its call failed, or nobody can tell: an entry says so, and what is in doubt is
+    released by a fenced failure, which declines where the first write landed.
+    """
+    kept = keep_entry(run, wish, verdict, run.broke or "The database went away while it was written.")
+    if verdict is Verdict.COMMITTED:
+        outcome = TaskWriteOutcome(Recorded.RECORDED, run.task.status)
+    elif outcome is None:
+        outcome = _release(run)
+    return Settled(run, wish.verb, outcome, verdict, silent=not kept)
+
+
+def _release(run: Run) -> TaskWriteOutcome | None:
+    words = "Nobody can tell whether the result was recorded. The log of the drain says why."
+    try:
+        return tasks.settle_many([replace(_fail(run, words), receipt="")])[0]
+    except AWAY:
+        raise
+    except Exception:
+        log.exception("Task %s could not be released and is left to its lease", run.task.public_id)
+        return None
+
+
 def _settled(run: Run, wish: Settlement, outcome: TaskWriteOutcome, scribe: Scribe) -> Settled:
-    if not outcome.landed and not (run.doubtful and _did_land(run)):
+    if outcome.landed:
+        return Settled(run, wish.verb, outcome)
+    landed = did_land(run) if wish.receipt and (run.doubtful or run.broke) else False
+    # The repeat of a write that was cut off by an absent database has recorded it: only what failed otherwise, or what
+    # nobody can tell of, is told.
+    if landed is None or (landed and run.broke):
+        if landed is None:
+            _keep_aside(run, scribe)
+        return _unaccounted(run, wish, verdict_of(landed) or Verdict.UNDETERMINED, outcome)
+    if not landed:
         _keep_aside(run, scribe)
     return Settled(run, wish.verb, outcome)
-
-
-def _did_land(run: Run) -> bool:
-    """Whether an earlier try of the same write, which raised, was committed after all."""
-    row = Task.objects.filter(pk=run.ticket.task_key).first()
-    token = WriteToken(run.receipt, run.ticket.incarnation_id, run.task.revision)
-    return tasks.did_write_land(row, token) is True
 
 
 def _keep_aside(run: Run, scribe: Scribe) -> None:

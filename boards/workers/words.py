@@ -24,6 +24,8 @@ def started(run: Run) -> str:
 def ended(one: Settled) -> str:
     run = one.run
     label = f"“{run.task.label}”"
+    if one.unrecorded is not None:
+        return f"{run.who} ended {label}, but the result could not be recorded ({one.unrecorded})"
     if one.outcome is not None and not one.outcome.landed:
         return f"{run.who} came too late for {label}"
     took = f" in {time.monotonic() - run.began:.1f} s" if run.began else ""
@@ -37,6 +39,10 @@ def ended(one: Settled) -> str:
         "nothing": f"stopped {label}",
     }
     return f"{run.who} {endings[one.verb.value]}"
+
+
+def unrecorded(one: Settled) -> str:
+    return f"“{one.run.task.label}” ({one.run.task.public_id}, {one.unrecorded})"
 
 
 def folded(things: Sequence[Thing], line: Callable[[Thing], str], verb: str) -> list[str]:

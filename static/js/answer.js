@@ -1,6 +1,7 @@
 // Answers to questions: notes keep their drafts, a refusal stands in its own form and gets the focus, and what was
 // decided hands the focus on. Nothing but a press of a button (or its key) ever answers; Escape and leaving do not.
 
+import "./ask_keys.js";
 import { forget, restore } from "./drafts.js";
 
 const NO_ANSWER = "The server did not answer. Nothing you wrote is lost; try again.";

@@ -1,6 +1,5 @@
 // The filter bar: what is narrowed stands in the address, and the page's live parts are told.
 // Cards that nobody touched read differently when a drain comes or goes: then the lanes are read again.
-import { isCommand } from "./keys.js";
 
 const form = document.getElementById("filters");
 const main = document.getElementById("main");
@@ -32,11 +31,6 @@ clear.addEventListener("click", (event) => {
 });
 
 document.addEventListener("keydown", (event) => {
-  if (event.key === "/" && isCommand(event)) {
-    event.preventDefault();
-    form.elements.q.focus();
-    form.elements.q.select();
-  }
   if (event.key === "Escape" && event.target === form.elements.q) form.elements.q.blur();
 });
 

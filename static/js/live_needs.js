@@ -7,13 +7,16 @@ const dot = document.getElementById("needs-dot");
 
 /** `count` is of what blocks work; `reads` is of what only wants to be read, and shows as a dot. */
 export function setCount(count, reads = 0) {
-  if (dot) dot.hidden = reads === 0;
+  if (dot) {
+    dot.hidden = reads === 0;
+    dot.dataset.n = reads;
+    dot.title = dot.querySelector("[data-reads]").textContent = dot.dataset.words.replace("{n}", reads);
+  }
   if (shown) {
     shown.hidden = count === 0;
     shown.dataset.n = count;
-    const digits = [...shown.childNodes].filter((node) => node.nodeType === Node.TEXT_NODE);
-    for (const node of digits) node.remove();
-    shown.append(String(count));
+    const digits = [...shown.childNodes].find((node) => node.nodeType === Node.TEXT_NODE);
+    digits.textContent = String(count);
   }
   document.title = (count ? `(${count}) ` : "") + document.title.replace(/^\(\d+\) /, "");
   const mark = icon?.dataset[count ? "you" : "calm"];

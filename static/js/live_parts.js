@@ -4,9 +4,11 @@ import { isBusy, putOff } from "./live_guard.js";
 
 const GAP = 400;
 const JITTER = 200;
+const NEEDS_JITTER = 60; // a row leaves every other page within a second; the server paces it
 const PARTS = "[data-live-task],[data-live-run],[data-live-flow],[data-live-needs],[data-live-home],[data-live-process]";
 let told = none();
 let timer = 0;
+let due = Infinity;
 let lastAt = 0;
 
 function none() {
@@ -23,13 +25,18 @@ export function hint({ tasks = [], runs = [], flows = [], ...words }) {
 }
 
 function plan() {
-  if (timer || document.hidden) return; // hidden pages read nothing; they are told when they are seen
-  const wait = Math.max(lastAt + GAP - Date.now(), 0) + Math.random() * JITTER;
+  if (document.hidden) return; // hidden pages read nothing; they are told when they are seen
+  const soon = told.words.has("needs");
+  const wait = soon ? Math.random() * NEEDS_JITTER : Math.max(lastAt + GAP - Date.now(), 0) + Math.random() * JITTER;
+  if (timer && due <= Date.now() + wait) return;
+  clearTimeout(timer);
+  due = Date.now() + wait;
   timer = setTimeout(tellAll, wait);
 }
 
 function tellAll() {
   timer = 0;
+  due = Infinity;
   lastAt = Date.now();
   const now = told;
   told = none();

@@ -1,15 +1,13 @@
-// The keys of Needs you. They do nothing while the reader types, holds a modifier, or has a dialog open, and can be
-// switched off (WCAG 2.1.4). "a" and "r" press a button of the row that is open, so its draft has been on the screen.
+// The keys of Needs you. "a" and "r" press a button of the row that is open, so its draft has been on the screen; on a row
+// that is closed they open it first.
 
 import { focusRow } from "./answer.js";
+import { chooseIn, noteIn, pressIn } from "./ask_keys.js";
+import { offer } from "./keys.js";
 
-const dialog = document.getElementById("needs-keys");
-const toggle = dialog.querySelector("[data-keys-on]");
-const stored = () => { try { return localStorage.getItem("single-keys") !== "off"; } catch { return true; } };
-toggle.checked = stored();
-toggle.addEventListener("change", () => {
-  try { localStorage.setItem("single-keys", toggle.checked ? "on" : "off"); } catch { /* good until the page closes */ }
-});
+const OTHER = "This row is not answered with yes or no. Enter opens it, its buttons act.";
+const NO_OPTIONS = "Open a question with options first.";
+const ROW_FIRST = "Go to a row with j or k first.";
 
 const rows = () => [...document.querySelectorAll("#needs-list li.row")];
 const focused = () => document.activeElement?.closest?.("#needs-list li.row");
@@ -18,39 +16,39 @@ const current = () => focused() ?? openRow() ?? rows()[0];
 
 function step(by) {
   const all = rows();
+  if (!all.length) return false;
   const from = focused();
   focusRow(all[from ? all.indexOf(from) + by : 0] ?? from);
 }
 
-function press(key) {
+// Do something in the row that is open; a closed one is opened, and the key acts the next time.
+function inOpen(act) {
   const row = current();
-  if (row?.matches("[data-open]")) row.querySelector(`button[data-does="${key}"]`)?.click();
-  else row?.querySelector("[data-open-row]")?.click();
+  if (!row) return false;
+  if (row.matches("[data-open]")) return act(row) === false ? OTHER : undefined;
+  const way = row.querySelector("[data-open-row]");
+  if (!way) return OTHER;
+  way.click();
 }
 
-function note() {
-  const row = current();
-  if (row?.matches("[data-open]")) row.querySelector("textarea")?.focus();
-  else row?.querySelector("[data-open-row]")?.click();
+function select() {
+  if (!rows().length) return false;
+  const pick = focused()?.querySelector(".row-pick");
+  if (!pick) return focused() ? "An open row is not selected. Go to a closed one." : ROW_FIRST;
+  pick.click();
 }
 
-function choose(number) {
-  const option = openRow()?.querySelectorAll("input[type=radio]")[number - 1];
-  option?.click();
-  option?.focus();
-}
+const choose = (number) => () => (chooseIn(openRow(), number) === false ? rows().length > 0 && NO_OPTIONS : undefined);
 
-const acts = {
+offer({
   j: () => step(1),
   k: () => step(-1),
-  a: () => press("a"),
-  r: () => press("r"),
-  n: note,
-  u: () => [...document.querySelectorAll("[data-undo]")].pop()?.click(),
-  x: () => focused()?.querySelector(".row-pick")?.click(),
-  "/": () => document.querySelector("[data-search]")?.focus(),
-  "?": () => dialog.showModal(),
-};
+  a: () => inOpen((row) => pressIn(row, "a")),
+  r: () => inOpen((row) => pressIn(row, "r")),
+  n: () => inOpen(noteIn),
+  x: select,
+  ...Object.fromEntries([1, 2, 3, 4, 5, 6].map((number) => [number, choose(number)])),
+});
 
 // Out of a note back to its row, by Escape: what was typed stays.
 document.addEventListener("keydown", (event) => {
@@ -58,16 +56,6 @@ document.addEventListener("keydown", (event) => {
   if (!row || event.defaultPrevented) return;
   event.preventDefault();
   focusRow(row);
-});
-
-document.addEventListener("keydown", (event) => {
-  if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || event.repeat) return;
-  if (event.target.closest?.("input:not([type=radio]), textarea, select, [contenteditable], dialog, [role=menu]")) return;
-  if (document.querySelector("dialog[open]") || (!stored() && event.key !== "?")) return;
-  const act = acts[event.key] ?? (/^[1-6]$/.test(event.key) ? () => choose(Number(event.key)) : null);
-  if (!act) return;
-  event.preventDefault();
-  act();
 });
 
 // One row is open at a time: opening another folds the first, whose note is kept as a draft.
@@ -79,5 +67,5 @@ document.addEventListener("htmx:load", ({ detail: { elt } }) => {
   elt.focus();
 });
 
-// A link that opens a question leads to it, wherever it stands in the list.
+// A link that opens a row leads to it, wherever it stands in the list.
 if (new URLSearchParams(location.search).has("open")) openRow()?.scrollIntoView({ block: "start" });

@@ -1,14 +1,17 @@
 // The quick line: `c` goes there, Enter files, several pasted lines are offered as several tasks.
-import { isCommand } from "./keys.js";
+import { offer } from "./keys.js";
 
 const line = () => document.getElementById("quick-line");
 
-document.addEventListener("keydown", (event) => {
-  if (event.key === "c" && line() && isCommand(event)) {
-    event.preventDefault();
+offer({
+  c: () => {
+    if (!line()) return false;
     line().focus();
     line().scrollIntoView({ block: "nearest" });
-  }
+  },
+});
+
+document.addEventListener("keydown", (event) => {
   if (event.target !== line() || event.defaultPrevented) return;
   if (event.key === "Escape") line().blur();
   if (event.key !== "Enter" || event.isComposing || event.shiftKey) return;

@@ -1,5 +1,7 @@
 // The run page: the transcript follows its end until the reader scrolls up, and links open what they lead to.
 
+import { offer } from "./keys.js";
+
 const NEAR = 48; // pixels from the end that still count as the end
 
 let follows = true;
@@ -29,6 +31,15 @@ function watch() {
   show();
   toEnd();
 }
+
+offer({
+  m: () => {
+    const way = document.querySelector("[data-move]");
+    if (!way) return "This run cannot be moved now. Its acts say why.";
+    way.click();
+    way.parentElement.querySelector("button")?.focus();
+  },
+});
 
 watch();
 document.addEventListener("click", (event) => {

@@ -40,7 +40,8 @@ function problem(status) {
 export function show({ text, tone = "ok", href, link, undo, seconds }) {
   const toast = document.createElement("div");
   toast.className = `toast${tone === "error" ? " toast--error" : ""}`;
-  toast.append(icon(tone === "error" ? "stuck" : "ok"), span(text));
+  if (tone === "key") toast.dataset.ofKeys = "";
+  toast.append(icon({ error: "stuck", key: "key" }[tone] ?? "ok"), span(text));
   if (href) toast.append(way(href, link));
   if (undo) toast.append(takeBack(toast, undo, seconds));
   for (const old of [...shelf.children].slice(0, -2)) old.remove();

@@ -66,3 +66,60 @@ def test_releasing_to_the_checker_is_refused(board, people_):
     with pytest.raises(errors.InvalidInput, match="checker"):
         tasks.release(anna, task, assignee="bert")
     assert cast.fresh(task).status == "held"
+
+
+def handed_in(board, anna, output="v1", **fields):
+    task = cast.filed(board, anna, checker="person", **fields)
+    tasks.complete(cast.agent_chain(board), task, output, claim=cast.claimed(board).ticket)
+    return task
+
+
+def test_the_first_word_wins_and_the_second_hears_who_what_and_when(board, people_):
+    anna, bert = people_
+    task = handed_in(board, anna)
+    tasks.accept(bert, task, shown=1)
+    for late in (
+        lambda: tasks.send_back(anna, task, "Too long", shown=1),
+        lambda: tasks.accept(anna, task, shown=1),
+    ):
+        with pytest.raises(errors.AlreadyChecked, match=r"^Bert accepted this at \d\d:\d\d UTC\.$"):
+            late()
+    assert cast.fresh(task).status == "completed"
+
+
+def test_a_result_that_was_sent_back_says_with_which_words(board, people_):
+    anna, bert = people_
+    task = handed_in(board, anna)
+    tasks.send_back(bert, task, "Too long", shown=1)
+    with pytest.raises(errors.AlreadyChecked, match=r"^Bert sent this back at \d\d:\d\d UTC: “Too long”\.$"):
+        tasks.accept(anna, task, shown=1)
+    assert cast.fresh(task).status == "pending"
+
+
+def test_a_result_that_nobody_has_read_is_not_accepted(board, people_):
+    """Sent back and handed in again while Anna still read the first one."""
+    anna, bert = people_
+    task = handed_in(board, anna)
+    tasks.send_back(bert, task, "Too long", shown=1)
+    tasks.complete(cast.agent_chain(board), task, "v2", claim=cast.claimed(board).ticket)
+    with pytest.raises(errors.DraftChanged, match="handed in again"):
+        tasks.accept(anna, task, shown=1)
+    assert cast.fresh(task).status == "needs_check"
+    assert tasks.accept(anna, task, shown=2).landed
+
+
+def test_the_same_form_sent_twice_answers_the_same(board, people_):
+    anna, _ = people_
+    task = handed_in(board, anna)
+    said = [tasks.send_back(anna, task, "Too long", shown=1).result.value for _ in range(2)]
+    assert said == ["recorded", "unchanged"]
+    with pytest.raises(errors.AlreadyChecked):
+        tasks.send_back(anna, task, "Too short", shown=1)
+
+
+def test_what_was_cancelled_meanwhile_says_so(board, people_):
+    anna, bert = people_
+    task = handed_in(board, anna)
+    tasks.cancel(bert, task, "Not wanted")
+    with pytest.raises(errors.AlreadyChecked, match="Bert cancelled this at"):
+        tasks.accept(anna, task, shown=1)

@@ -80,7 +80,7 @@ def test_operators_see_it_in_their_list_and_mark_it_as_seen(pair, olga, chain):
     tasks.recount()
     tasks.recount()
     debt = Debt.objects.get(kind="recount")
-    row = next(row for row in waiting(olga).rows if row.group == "debt")
+    row = next(row for row in waiting(olga).rows if row.group == "record")
     assert row.title == "A counter of “Write the notes” differs from a recount"
     assert row.why == "open_holds is 2, and a recount says 1. Nothing was changed."
     assert [act.label for act in row.acts] == ["Mark as seen", "Open"]

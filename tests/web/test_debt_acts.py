@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from django.urls import reverse
 
 from boards.debts import kinds
 from boards.models import Debt, Role
+from boards.queries.needs_you import Counts, needs_counts
 from tests import cast
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -86,3 +88,43 @@ def test_members_may_do_neither(debt: Debt) -> None:
     anna = client_of("anna", debt)
     assert [act(anna, debt, verb).status_code for verb in ("retry", "drop", "eat")] == [403, 403, 404]
     assert Debt.objects.get().state == "undeliverable"
+
+
+def unrecorded(debt: Debt) -> Debt:
+    words = "It was written all the same; only the call failed. RuntimeError: the line was cut"
+    Debt.objects.filter(pk=debt.pk).update(kind="recorder_failure", last_error=words, tries=1)
+    return debt
+
+
+def test_a_result_that_could_not_be_recorded_says_what_is_known_and_is_marked_as_seen(debt: Debt) -> None:
+    olga = client_of("olga", unrecorded(debt))
+    page = olga.get(reverse("web:needs_you")).content.decode()
+    assert "The result of “Publish it” could not be recorded in the ordinary way" in page
+    assert "only the call failed. RuntimeError: the line was cut" in page
+    assert f'href="{reverse("web:task", args=["desk", debt.task.public_id])}"' in page
+    assert reverse("web:debt_act", args=[debt.pk, "retry"]) not in page
+    assert needs_counts(debt.task.board.space.members.get(user__username="olga")) == Counts(0, 1), "it blocks nothing"
+    answer = act(olga, debt, "drop")
+    assert "Marked as seen." in answer["HX-Trigger"].encode().decode("unicode_escape")
+    assert not Debt.objects.exists()
+    log = olga.get(reverse("web:task", args=["desk", debt.task.public_id])).content.decode()
+    assert "marked as seen that its result could not be recorded in the ordinary way" in log
+    members_page = client_of("anna", debt).get(reverse("web:needs_you")).content.decode()
+    assert "could not be recorded" not in members_page
+
+
+def test_many_at_once_offer_what_each_takes(debt: Debt) -> None:
+    others = [("session_stop", "s"), ("recount", "r"), ("recorder_failure", "f")]
+    for kind, key in others:
+        Debt.objects.create(kind=kind, unique_key=key, task=debt.task, state="undeliverable", last_error="No.", tries=1)
+    olga = client_of("olga", debt)
+    page = olga.post(reverse("web:needs_bulk"), {"all": "1"}).content.decode()
+    piles = [form for form in page.split("<form")[1:] if re.search(r">(Not settled|Not recorded)</h2>", form)]
+    acts = sorted(sorted(act for act in ("Retry", "Drop", "Mark as seen") if f">{act}</span>" in p) for p in piles)
+    assert acts == [["Drop", "Retry"], ["Mark as seen"], ["Retry"]]
+    seen = next(form for form in piles if ">Mark as seen</span>" in form)
+    rows = re.findall(r'name="row" value="([^"]+)"', seen) or [""]
+    key = re.findall(r'name="pile" value="([^"]+)"', seen)[0]
+    done = olga.post(reverse("web:needs_bulk"), {"all": "1", "pile": key, "act": "debt_drop", "row": rows})
+    assert "2 done." in b"".join(done.streaming_content).decode()
+    assert sorted(Debt.objects.values_list("kind", flat=True)) == ["cascade", "session_stop"]

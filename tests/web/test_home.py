@@ -39,7 +39,7 @@ def test_home_shows_what_waits_runs_and_ended(page: Client, board: Board, anna: 
     ended = claimed(board)
     tasks.complete(agent_chain(board), ended.task, {}, claim=ended.ticket)
     html = page.get("/").content.decode()
-    for words in ("Choose the picture", "Runs now", "Ended well", "1 thing needs you"):
+    for words in ("Choose the picture", "Runs now", "Ended well", "1 waits for you"):
         assert words in html
     assert "<title>(1) Home" in html
     assert "mark-you.svg" in html

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 
 import pytest
@@ -48,7 +49,7 @@ def test_a_withdrawn_task_is_read_marked_as_seen_and_filed_again_as_a_new_one(wh
     assert counts(who.ben) == (0, 0)
     page = anna.get("/needs-you/").content.decode()
     assert "The due time passed; it was withdrawn" in page
-    assert 'id="needs-dot"><' in page
+    assert 'id="needs-dot" data-n="1"' in page
     form = anna.get(f"/b/release-desk/new/?like={task.public_id}").content.decode()
     assert "Only ours." in form
     assert "since" in form
@@ -148,3 +149,21 @@ def test_filters_by_agent_and_by_flow(who):
     assert [(facet.value, facet.count) for facet in found.flows] == [("release-notes", 1)]
     assert [row.title for row in waiting(who.anna, agent="shell").rows] == ["A shell's"]
     assert {row.flow_key for row in waiting(who.anna, flow="release-notes").rows} == {"release-notes"}
+
+
+def test_the_frame_the_heading_and_home_say_the_same_in_the_same_words(who, anna):
+    withdrawn(who)
+    for _ in range(2):
+        people.hold(who, people.task(who, status="in_progress"))
+    page = re.sub(r"\s+", " ", anna.get("/needs-you/").content.decode())
+    frame = re.sub(r"<[^>]+>", "", page.partition('id="needs-count"')[2].partition("</a>")[0])
+    assert "2 wait for you" in frame
+    assert "1 to read" in frame
+    head = re.sub(r"<[^>]+>", "", page.partition('id="needs-sum"')[2].partition("</p>")[0])
+    assert "2 wait for you, 1 to read" in head
+    assert "in this list" not in head
+    narrowed = re.sub(r"\s+", " ", anna.get("/needs-you/?kind=late").content.decode())
+    head = re.sub(r"<[^>]+>", "", narrowed.partition('id="needs-sum"')[2].partition("</p>")[0])
+    assert "2 wait for you, 1 to read; 1 in this list" in head
+    home = re.sub(r"<[^>]+>", "", re.sub(r"\s+", " ", anna.get("/").content.decode()))
+    assert "2 wait for you, 1 to read" in home

@@ -61,7 +61,7 @@ def test_it_is_a_row_of_whoever_is_named_and_of_nobody_else(stage: Stage) -> Non
     assert "Told by Ship" in page
     assert "in step Tell people" in page
     assert f'<a href="{reverse("web:run", args=["ship", run.number])}" dir="auto">Halyard 2.4 is out.</a>' in page
-    assert 'id="needs-dot"><' in page, "a dot: nothing waits for it"
+    assert 'id="needs-dot" data-n="1"' in page, "a dot: nothing waits for it"
 
 
 def test_marked_as_seen_it_goes_for_that_person_alone(stage: Stage) -> None:

@@ -159,7 +159,7 @@ class TestActs:
 
     def test_a_failed_run_offers_what_can_be_done(self, stage: Stage, anna: Client) -> None:
         page = html(anna, self.failed(stage))
-        for label in ("Retry step", "Complete by hand…", "Skip with reason…", "Run again from…", "Move…"):
+        for label in ("Run step again", "Complete by hand…", "Skip with reason…", "Run again from…", "Move to…"):
             assert label in page
 
     def test_skip(self, stage: Stage, anna: Client) -> None:

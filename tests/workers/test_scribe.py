@@ -95,3 +95,28 @@ def test_a_pool_runs_no_more_threads_than_its_size_and_keeps_them() -> None:
         pool.submit(lambda: 1 / 0).result(10)
     assert all(thread.daemon for thread in threading.enumerate() if thread.name in names)
     pool.shutdown()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_line_that_cannot_be_stored_leaves_a_word_in_its_place(task: Task) -> None:
+    scribe = Scribe()
+    for text, kind in (("first", "output"), ("odd", "no kind of ours, and too long for one"), ("last", "output")):
+        scribe.put(Line(task.pk, 1, text, kind))
+    scribe.flush()
+    said = lines()
+    assert (said[0], said[2]) == ("first", "last")
+    assert said[1].startswith("A line is missing here")
+
+
+def test_lines_that_found_no_room_are_counted_in_the_transcript(task: Task, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scribing, "MOST_WAITING", 1)
+    monkeypatch.setattr(scribing, "PATIENCE_S", 0.01)
+    scribe = Scribe()
+    for n in range(4):
+        scribe.put(Line(task.pk, 1, str(n)))
+    scribe.flush()
+    assert lines()[0] == "0"
+    assert lines()[1].startswith("3 lines are missing here")
+    scribe.put(Line(task.pk, 1, "later"))
+    scribe.flush()
+    assert lines()[2:] == ["later"]

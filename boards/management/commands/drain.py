@@ -46,6 +46,8 @@ class Command(BaseCommand):
         _spare_the_collector()
         end = drain.run(Listener())
         _say(screen, " ".join(part for part in (f"drain ended: {end.reason}.", end.counts) if part))
+        if end.unrecorded:
+            _say(screen, f"could not record, see Needs you: {', '.join(end.unrecorded)}")
         self._leave(end)
 
     def _options(self, options: dict[str, Any]) -> DrainOptions:
