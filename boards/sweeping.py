@@ -18,7 +18,7 @@ from django.db import connection
 from django.db.models import Exists, OuterRef, Q
 from django.db.models.functions import Cast, Now, Substr
 
-from boards import flows, live_notices, people, tasks, telling, upkeep
+from boards import flows, keys, live_notices, people, tasks, telling, upkeep
 from boards.actors import service
 from boards.debts import paying
 from boards.each import each_by_itself
@@ -79,6 +79,7 @@ def sweep_once(limit: int = LIMIT) -> SweepReport:
         "old deliveries forgotten": telling.forget_deliveries,
         "old events forgotten": flows.forget_events,
         "old webhook messages forgotten": flows.forget_calls,
+        "old counts of calls forgotten": keys.forget_counts,
     }
     report = SweepReport()
     for name, part in parts.items():
