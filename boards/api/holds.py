@@ -33,6 +33,7 @@ def list_waiting(call: Call) -> Answer:
 @operation("get_hold", "GET", "/holds/{hold}", Scope.READ, OneHold)
 def get_hold(call: Call) -> Answer:
     """Read one question. Its `draft_hash` goes with an answer, which is bound to what was read."""
+    policy.require(call.chain, "boards.read", call.chain.space_id)
     return Answer({"hold": hold_wire(_found(call))})
 
 
@@ -68,7 +69,6 @@ def _number(call: Call) -> int:
 
 def _found(call: Call) -> Hold:
     """The hold, where its board and its task are there for the caller."""
-    policy.require(call.chain, "boards.read", call.chain.space_id)
     found = asks.ask(call.member, _number(call))
     if found is None or not call.chain.sees_board(found.hold.board_id):
         raise NotFound(_ABSENT)

@@ -128,8 +128,8 @@ def send_back_task(call: Call) -> Answer:
 def _write(call: Call, verb: str, act: Callable[[Task], TaskWriteOutcome]) -> Answer:
     """One verb on the task that the address names, once under the call's idempotency key."""
     task = _found(call)
-    body: Any = call.body.model_dump(mode="json", exclude_unset=True)
-    outcome = idempotency.once(call.chain, verb, call.idempotency_key, task, body, lambda: act(task))
+    told = said(call.body)
+    outcome = idempotency.once(call.chain, verb, call.idempotency_key, task, told, lambda: act(task))
     if not outcome.landed:
         raise _declined(verb, task, outcome)
     return Answer({"result": outcome.result.value, "task": _told(_found(call))})

@@ -10,9 +10,12 @@ from typing import Any
 from django.test import Client
 
 from boards import flows, keys, people, tasks
+from boards.api import urls as _routes
 from boards.models import AgentKey, Board, Flow, FlowRun, Hold, Member, Role, Task
 from boards.tasks import Filing
 from tests import cast
+
+assert _routes.REGISTERED  # the operations are known
 
 ROOT = "/api/v1"
 EVERYTHING = ("read", "file", "decide", "admin")
@@ -30,7 +33,7 @@ key: gated
 name: Gated
 steps:
   - {key: begin, name: Begin}
-  - {key: yes, name: A yes, kind: approval, prompt: May it go on?}
+  - {key: gate, name: A yes, kind: approval, prompt: "May it go on?"}
   - {key: done, name: Done, terminal: true}
 """
 
