@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 
 import pytest
+from django.db import connection
 from django.db.models.functions import Now
 
 from boards.models import Task
+from tests import emptying
 from tests.plugin import DATABASE
 
 
@@ -20,8 +23,19 @@ def django_db_createdb(django_db_createdb: bool) -> bool:
 @pytest.fixture(scope="session")
 def django_db_setup(django_db_setup: None) -> Iterator[None]:
     DATABASE.mark(current=False)
+    emptying.quickly()
+    if not os.environ.get("DATABASE_URL"):
+        _need_not_outlive_a_power_cut()
     yield
     DATABASE.mark(current=True)
+
+
+def _need_not_outlive_a_power_cut() -> None:
+    """The server of the tests alone; processes that are killed lose nothing by it."""
+    with connection.cursor() as cursor:
+        for setting in ("fsync", "full_page_writes"):
+            cursor.execute(f"alter system set {setting} = off")
+        cursor.execute("select pg_reload_conf()")
 
 
 @pytest.fixture
