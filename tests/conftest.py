@@ -9,6 +9,7 @@ from datetime import timedelta
 import pytest
 from django.db import connection
 from django.db.models.functions import Now
+from pytest_django import DjangoDbBlocker
 
 from boards.models import Task
 from tests import emptying
@@ -21,11 +22,12 @@ def django_db_createdb(django_db_createdb: bool) -> bool:
 
 
 @pytest.fixture(scope="session")
-def django_db_setup(django_db_setup: None) -> Iterator[None]:
+def django_db_setup(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
     DATABASE.mark(current=False)
     emptying.quickly()
     if not os.environ.get("DATABASE_URL"):
-        _need_not_outlive_a_power_cut()
+        with django_db_blocker.unblock():
+            _need_not_outlive_a_power_cut()
     yield
     DATABASE.mark(current=True)
 
