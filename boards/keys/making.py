@@ -36,7 +36,9 @@ class KeyFields:
 def make(chain: Chain, fields: KeyFields) -> tuple[AgentKey, str]:
     """A key of the member who acts, and its secret. Raises InvalidInput naming the field, Forbidden."""
     member = acting_member(chain)
-    name = cleaning.required_text(fields.name, "name", 100).strip()
+    name = cleaning.checked_text(fields.name, "name", 100).strip()
+    if cleaning.is_blank(name):
+        raise errors.InvalidInput("Give the agent a name: people read it beside what it does.", field="name")
     scopes = _checked_scopes(fields.scopes)
     expires_at = cleaning.checked_moment(fields.expires_at, "expires_at")
     return _insert(chain, member, KeyFields(name, scopes, fields.boards, expires_at))

@@ -42,7 +42,7 @@ class Migration(migrations.Migration):
                 ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), editable=False)),
                 ('boards', models.ManyToManyField(blank=True, related_name='keys', to='boards.board')),
                 ('member', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='keys', to='boards.member')),
-                ('session', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='keys', to='boards.session')),
+                ('session', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='keys', to='boards.session')),
             ],
             options={
                 'ordering': ['-id'],

@@ -34,7 +34,7 @@ class AgentKey(models.Model):
     scopes = ArrayField(models.CharField(max_length=10, choices=Scope))
     every_board = models.BooleanField(default=True)
     boards = models.ManyToManyField(Board, related_name="keys", blank=True)
-    session = models.ForeignKey(Session, models.PROTECT, related_name="keys")
+    session = models.ForeignKey(Session, models.CASCADE, related_name="keys")
     prefix = models.CharField(max_length=20)
     secret_hash = models.CharField(max_length=64, unique=True)
     old_hash = models.CharField(max_length=64, unique=True, null=True, blank=True)

@@ -107,8 +107,8 @@ def test_odd_headers_are_told(desk: Desk) -> None:
     for key in ("k" * 300, "\x80" * 201):
         assert is_told(caller("POST", "/boards/desk/tasks", {"goal": "x"}, key=key))
     assert caller("POST", "/boards/desk/tasks", {"goal": "x"}, key="\xff\xfe").status == 201
-    for given in ("Bearer", "Bearer ", "Basic x", "Bearer " + "x" * 100_000, "Bearer ork_\x80\xff", "ork_" + "x" * 43):
-        assert caller("GET", "/boards", Authorization=given).code == "key_refused"
+    for header in ("Bearer", "Bearer ", "Basic x", "Bearer " + "x" * 100_000, "Bearer ork_\x80\xff", "ork_" + "x" * 43):
+        assert caller("GET", "/boards", Authorization=header).code == "key_refused"
 
 
 @pytest.mark.parametrize("method", ["PUT", "DELETE", "OPTIONS", "TRACE", "QUERY"])
