@@ -56,7 +56,9 @@ def _moment(value: object) -> object:
 
 
 # The validator returns what it could not read unchanged, so the engine says what is wrong with it.
-Moment = Annotated[Any, BeforeValidator(_moment), Field(json_schema_extra={"type": "string", "format": "date-time"})]
+Moment = Annotated[
+    Any, BeforeValidator(_moment), Field(json_schema_extra={"type": ["string", "null"], "format": "date-time"})
+]
 
 
 def checked(shape: type[BaseModel], given: dict[str, Any]) -> Any:

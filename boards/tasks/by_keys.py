@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from django.db.models import Q
-
 from boards import errors
 from boards.actors import Chain
 from boards.models import Hold, Scope, Task
@@ -37,6 +35,8 @@ def require(chain: Chain, task: Task, action: str) -> None:
 
 def _has_the_last_word(chain: Chain, task: Task) -> bool:
     """Whether a question of this key's own is open, or a person said no to starting the task."""
-    own = Q(state=HoldState.OPEN, asker_session=chain.session_id)
-    refused = Q(source=Hold.Source.FILING, kind=HoldKind.CONFIRM, answer__choice="no")
-    return Hold.objects.filter(own | refused, task=task.pk).exists()
+    closed = [HoldState.ANSWERED, HoldState.EXPIRED]
+    confirms = Hold.objects.filter(task=task.pk, source=Hold.Source.FILING, kind=HoldKind.CONFIRM, state__in=closed)
+    if confirms.exclude(answer__choice="yes").exists():
+        return True
+    return Hold.objects.filter(task=task.pk, state=HoldState.OPEN, asker_session=chain.session_id).exists()

@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.test import Client
+from jsonschema.validators import Draft202012Validator
 
 from boards import flows, keys, people, tasks
+from boards.api import openapi
 from boards.api import urls as _routes
+from boards.api.operations import Operation
 from boards.models import AgentKey, Board, Flow, FlowRun, Hold, Member, Role, Task
-from boards.tasks import Filing
 from tests import cast
 
 assert _routes.REGISTERED  # the operations are known
@@ -143,5 +145,9 @@ class Desk:
         return flows.start(self.chain, flow or self.flow(), {})
 
 
-def filing(goal: str = "Write the notes", **fields: Any) -> Filing:
-    return Filing(**{"goal": goal, **fields})
+def shape_faults(operation: Operation, told: Any) -> list[str]:
+    """What of an answer is not as the document says."""
+    document = openapi.document()
+    asked = document["paths"][operation.path][operation.method.lower()]["responses"][str(operation.status)]
+    schema = asked["content"]["application/json"]["schema"] | {"components": document["components"]}
+    return [f"{error.json_path}: {error.message}" for error in Draft202012Validator(schema).iter_errors(told)]

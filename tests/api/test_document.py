@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 from django.test import Client
+from jsonschema.validators import Draft202012Validator
 
 from boards.api import openapi
 from boards.api.operations import OPERATIONS
@@ -35,3 +36,9 @@ def test_every_reference_leads_somewhere() -> None:
     schemas = openapi.document()["components"]["schemas"]
     refs = {part.split('"')[0] for part in openapi.text().split("#/components/schemas/")[1:]}
     assert refs <= schemas.keys()
+
+
+def test_every_schema_is_one() -> None:
+    for name, schema in openapi.document()["components"]["schemas"].items():
+        Draft202012Validator.check_schema(schema)
+        assert schema.get("type") == "object", name

@@ -14,7 +14,7 @@ from boards import keys
 from boards.api.operations import OPERATIONS
 from boards.models import AgentKey, Event, Member, Scope
 from tests import cast
-from tests.api.cast import EVERYTHING, Answered, Caller, Desk
+from tests.api.cast import EVERYTHING, Answered, Caller, Desk, shape_faults
 
 pytestmark = pytest.mark.django_db
 
@@ -164,6 +164,7 @@ def test_who_may_do_what(desk: Desk, who: str, name: str) -> None:
     wanted = expected(who, name)
     if wanted == OK:
         assert answer.status == BY_NAME[name].status, answer.body
+        assert not shape_faults(BY_NAME[name], answer.body)
         _shows_nothing_of_others(who, answer)
         return
     assert answer.status == (404 if wanted == GONE else wanted), answer.body

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from boards import tasks
 from boards.models import Hold
 from boards.tasks import Filing, HoldFiling, file_task
 from tests import cast
@@ -118,3 +119,15 @@ def test_a_key_sees_its_own_boards_and_partition_in_the_list(desk: Desk) -> None
     assert elsewhere("GET", "/waiting").body["waiting"] == []
     # Anna herself finds what her agent asked in its own partition.
     assert "Well?" in {row["title"] for row in desk.signed_in()("GET", "/waiting").body["waiting"]}
+
+
+def test_what_an_agent_filed_for_a_member_and_got_stuck_is_that_members(desk: Desk) -> None:
+    desk.by_key("file")("POST", "/boards/desk/tasks", {"goal": "Try", "assignee": "writer"})
+    claimed = cast.claimed(desk.board)
+    tasks.fail(cast.agent_chain(desk.board), claimed.task, "It broke", claim=claimed.ticket)
+    rows = desk.signed_in()("GET", "/waiting?whose=mine").body["waiting"]
+    assert [(row["kind"], row["task"], row["acts"]) for row in rows] == [
+        ("stuck", claimed.task.public_id, rows[0]["acts"])
+    ]
+    assert "retry" in rows[0]["acts"]
+    assert desk.signed_in(desk.ben)("GET", "/waiting?whose=mine").body["waiting"] == []

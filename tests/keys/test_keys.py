@@ -5,10 +5,13 @@ from __future__ import annotations
 import logging
 from datetime import timedelta
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from django.db import IntegrityError, connection, transaction
 from django.db.models.functions import Now
+from django.test import RequestFactory
+from django.views.debug import ExceptionReporter, SafeExceptionReporterFilter
 
 from boards import actors, errors, keys, policy
 from boards.keys import limits
@@ -201,3 +204,18 @@ def test_made_up_keys_are_counted_by_address_and_keep_no_true_one_out(desk: Desk
     said = {wrong("GET", "/boards").status for _ in range(61)}
     assert said == {401, 429}
     assert desk.by_key("read")("GET", "/boards").status == 200
+
+
+def test_a_report_of_an_error_hides_it(desk: Desk) -> None:
+    _, secret = desk.key("read")
+    request = RequestFactory().get("/api/v1/boards", headers={"Authorization": f"Bearer {secret}"})
+    assert secret not in str(SafeExceptionReporterFilter().get_safe_request_meta(request))
+    try:
+        with patch("boards.keys.showing.hash_of", side_effect=RuntimeError("it broke")):
+            keys.find(secret)
+    except RuntimeError as error:
+        report = ExceptionReporter(request, RuntimeError, error, error.__traceback__)
+        told = report.get_traceback_text() + report.get_traceback_html()
+    frames = told.split("Request information")[0]
+    assert "it broke" in frames
+    assert f"Bearer {secret}" not in told
