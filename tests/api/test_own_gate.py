@@ -17,7 +17,7 @@ from tests import cast
 from tests.api.cast import ASKING_FLOW, EVERYTHING, Answered, Caller, Desk
 from tests.people.test_own_gate import WAYS, is_refused, state
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = pytest.mark.django_db
 
 Route = Callable[[Caller, Hold, Task], Answered]
 

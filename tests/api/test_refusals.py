@@ -13,7 +13,7 @@ from boards.models import Board, Task
 from tests import cast
 from tests.api.cast import Desk
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = pytest.mark.django_db
 
 Given = dict[str, Any]
 

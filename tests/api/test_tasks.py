@@ -9,7 +9,7 @@ from boards.states import Status
 from tests import cast
 from tests.api.cast import EVERYTHING, Desk
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = pytest.mark.django_db
 
 
 def test_an_agent_files_a_task_for_its_member_in_the_session_of_its_key(desk: Desk) -> None:

@@ -10,7 +10,7 @@ from boards.tasks import Filing, HoldFiling, file_task
 from tests import cast
 from tests.api.cast import Desk
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = pytest.mark.django_db
 
 
 def test_the_list_is_that_of_needs_you_page_by_page(desk: Desk) -> None:

@@ -13,7 +13,7 @@ from boards import keys
 from boards.models import AgentKey
 from tests.api.cast import Desk
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from boards.models import AgentKey, CallCount, Event, Member, Role, Scope
 from tests import cast
 from tests.api.cast import Caller, Desk
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
