@@ -12,7 +12,7 @@ from boards.models import Board, Hold, Scope, Task
 from boards.queries import asks
 from boards.queries.needs_you import matching
 from boards.queries.waiting_row import Row
-from boards.tasks import partitions
+from boards.tasks import idempotency, partitions
 
 _ABSENT = "There is no such question here."
 
@@ -48,7 +48,7 @@ def answer_hold(call: Call) -> Answer:
         text=body.text,
         values=body.values,
         shown_hash=body.shown_hash,
-        idempotency_key=call.idempotency_key,
+        idempotency_key=idempotency.own_key(call.chain, call.idempotency_key),
     )
     return Answer({"hold": hold_wire(_found(call))})
 

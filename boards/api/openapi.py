@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 from typing import Any, Final
@@ -73,6 +74,7 @@ def document() -> dict[str, Any]:
     }
 
 
+@functools.cache
 def text() -> str:
     return json.dumps(document(), indent=2, ensure_ascii=False) + "\n"
 

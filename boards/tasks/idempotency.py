@@ -25,6 +25,11 @@ def caller_of(chain: Chain) -> str:
     return name if len(name) <= 200 else hashlib.sha256(name.encode()).hexdigest()
 
 
+def own_key(chain: Chain, key: str) -> str:
+    """The key as a row keeps it that has no place for its caller: that of another caller is never the same."""
+    return hashlib.sha256(f"{caller_of(chain)} {key}".encode("utf-8", "replace")).hexdigest() if key else ""
+
+
 def row_of(chain: Chain, verb: str, key: str, digest: str) -> IdempotencyKey | None:
     """The row of this key, with its `result` where it was used before; None without a key. Raises KeyReused."""
     if not key:

@@ -73,6 +73,8 @@ def test_an_answer_given_twice_is_the_first_one(desk: Desk) -> None:
     assert (first.status, again.status) == (200, 200)
     assert again.body["hold"]["answer"] == {"choice": "approve", "text": ""}
     assert caller("POST", f"/holds/{hold.pk}/answer", told, key="l").code == "already_answered"
+    other = desk.by_key("decide", of=desk.ben)
+    assert other("POST", f"/holds/{hold.pk}/answer", told, key="k").code == "already_answered"
 
 
 def test_where_none_is_taken_it_is_said(desk: Desk) -> None:

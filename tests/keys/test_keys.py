@@ -18,6 +18,7 @@ from boards.keys import limits
 from boards.keys.secrets import hash_of
 from boards.masking import masked
 from boards.models import AgentKey, CallCount, Event, Member, Role, Scope
+from boards.queries import health
 from tests import cast
 from tests.api.cast import Caller, Desk
 
@@ -219,3 +220,15 @@ def test_a_report_of_an_error_hides_it(desk: Desk) -> None:
     frames = told.split("Request information")[0]
     assert "it broke" in frames
     assert f"Bearer {secret}" not in told
+
+
+def test_the_doctor_names_those_that_end_soon(desk: Desk) -> None:
+    assert health.keys() == health.Finding("keys", True, "none ends within 7 days.")
+    made, _ = desk.key("read", name="soon")
+    desk.key("read", name="never")
+    AgentKey.objects.filter(pk=made.pk).update(expires_at=Now() + timedelta(days=6))
+    assert health.keys().ok
+    assert f"soon ({made.prefix}…) at " in health.keys().sentence
+    assert "never" not in health.keys().sentence
+    keys.revoke(desk.chain, made)
+    assert health.keys().sentence == "none ends within 7 days."
