@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import uuid
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Literal
 
 from boards.models import AgentKey, Member, Session, Space, User
@@ -107,7 +108,12 @@ def service(name: Literal["drain", "sweeper", "flows", "operator", "demo", "chec
 
 def agent(name: str, space_id: int, session_id: uuid.UUID | None = None) -> Chain:
     """The chain of a worker that acts on the task it claimed."""
-    return Chain(space_id, (Hop("agent", name, name),), session_id)
+    return Chain(space_id, _agent_hops(name), session_id)
+
+
+@lru_cache(maxsize=256)
+def _agent_hops(name: str) -> tuple[Hop, ...]:
+    return (Hop("agent", name, name),)
 
 
 def member_session(space: Space, user: User) -> Session:

@@ -42,16 +42,24 @@ def record(*entries: Entry) -> None:
 
 def record_all(entries: Iterable[Entry]) -> None:
     # Inserts into an append-only table wait for nobody, so they have no place to keep in the lock order.
-    rows = list(entries)
-    if not rows:
+    told = list(entries)
+    if not told:
         return
-    chains: dict[tuple[Hop, ...], str] = {}  # the entries of a batch mostly name the same few
-    values = [_values(entry, chains) for entry in rows]
-    source, params = lines(values, _COLUMNS)
+    source, params = lines(rows_of(told), COLUMNS)
     with connection.cursor() as cursor:
-        cursor.execute(f"{_INSERT} from {source} order by place", params)
-    for entry in rows:
-        live_notices.changed(entry.board_id, task_key=entry.task_key, run_id=entry.run_id)
+        cursor.execute(INSERT.format(source), params)
+    announce(told)
+
+
+def announce(entries: Iterable[Entry]) -> None:
+    """Change notices of what a statement of the caller's own has stored."""
+    live_notices.changed_all((entry.board_id, entry.task_key, entry.run_id) for entry in entries)
+
+
+def rows_of(entries: Iterable[Entry]) -> list[tuple[Any, ...]]:
+    """What `INSERT` stores of the entries, by `COLUMNS`."""
+    chains: dict[tuple[Hop, ...], str] = {}  # the entries of a batch mostly name the same few
+    return [_values(entry, chains) for entry in entries]
 
 
 # The events of tasks that the same statement inserts: `{}` names its rows. Params: `filed_params`; whoever runs it
@@ -70,7 +78,7 @@ def filed_params(chain: Chain, run_id: int | None) -> list[Any]:
     return [chain.space_id, run_id, clean_json_text(chain.wire())]
 
 
-_COLUMNS = {
+COLUMNS = {
     "space": "bigint",
     "board": "bigint",
     "task": "bigint",
@@ -83,10 +91,10 @@ _COLUMNS = {
     "attempt": "int",
     "data": "jsonb",
 }
-_INSERT = """
+INSERT = """
     insert into boards_event
            (space_id, board_id, task_id, run_id, kind, chain, cause, from_status, to_status, attempt, data)
-    select space, board, task, run, kind, chain, cause, was, became, attempt, data"""
+    select space, board, task, run, kind, chain, cause, was, became, attempt, data from {} order by place"""
 
 
 def _values(entry: Entry, chains: dict[tuple[Hop, ...], str]) -> tuple[Any, ...]:

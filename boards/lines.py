@@ -17,8 +17,13 @@ def lines(rows: Sequence[Sequence[Any]], columns: Mapping[str, str], name: str =
 
     Values are numbers, truths, texts (of which the statement makes what the type says, JSON too) and None.
     """
+    return from_columns(list(zip(*rows, strict=True)), columns, name)
+
+
+def from_columns(given: Sequence[Sequence[Any]], columns: Mapping[str, str], name: str = "v") -> Item:
+    """The same, for who has the values of each column."""
     same, arrays = [], []
-    for (column, kind), values in zip(columns.items(), zip(*rows, strict=True), strict=True):
+    for (column, kind), values in zip(columns.items(), given, strict=True):
         first = values[0]
         if values.count(first) == len(values):
             same.append((f"%s::{kind} as {column}", first))
@@ -27,7 +32,7 @@ def lines(rows: Sequence[Sequence[Any]], columns: Mapping[str, str], name: str =
     once = "".join(f", {sql}" for sql, _ in same)
     if not arrays:
         source = "generate_series(1, %s) as u(place)"
-        return f"(select u.place{once} from {source}) as {name}", [*(value for _, value in same), len(rows)]
+        return f"(select u.place{once} from {source}) as {name}", [*(value for _, value in same), len(given[0])]
     names = ", ".join(column for column, _, _ in arrays)
     source = f"unnest({', '.join(sql for _, sql, _ in arrays)}) with ordinality as u({names}, place)"
     params = [*(value for _, value in same), *(value for _, _, value in arrays)]

@@ -17,7 +17,7 @@ import selectors
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -78,6 +78,16 @@ def changed(
         connection.on_commit(changes.hand_over, robust=True)
     else:
         changes.add(board_id, task_key, run_id, process, user_id)
+
+
+def changed_all(changed_rows: Iterable[tuple[int | None, int | None, int | None]]) -> None:
+    """`changed` for many (board, task key, run)."""
+    connection = connections[DEFAULT_DB_ALIAS]
+    changes = _collecting(connection) or _Changes()
+    for board_id, task_key, run_id in changed_rows:
+        changes.add(board_id, task_key, run_id, process=False, user=None)
+    if _collecting(connection) is not changes:
+        connection.on_commit(changes.hand_over, robust=True)
 
 
 def close() -> None:

@@ -16,9 +16,13 @@ from boards.models.tasks import Task
 class Event(models.Model):
     """One recorded write. `chain` is a list of hops {"kind", "name", "id"}; the last is the acting one."""
 
-    space = models.ForeignKey(Space, models.CASCADE)
+    # Three events a task, written by the engines alone and in the transaction that holds what they are about: the
+    # database need not look that space and board exist, once more for each. Nothing reads the log by space.
+    space = models.ForeignKey(Space, models.CASCADE, db_constraint=False, db_index=False)
     # The indexes below begin with these three, so they need none of their own.
-    board = models.ForeignKey(Board, models.CASCADE, null=True, blank=True, related_name="events", db_index=False)
+    board = models.ForeignKey(
+        Board, models.CASCADE, null=True, blank=True, related_name="events", db_constraint=False, db_index=False
+    )
     # The log is the audit: it keeps the key of a task that retention removed (`boards.tasks.retention`).
     task = models.ForeignKey(
         Task,

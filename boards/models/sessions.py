@@ -21,10 +21,11 @@ class Session(models.Model):
         SERVICE = "service"
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
-    space = models.ForeignKey(Space, models.CASCADE, related_name="sessions")
+    # One session a task is made, by the claim, out of rows that it holds; none is looked up by its space alone.
+    space = models.ForeignKey(Space, models.CASCADE, related_name="sessions", db_constraint=False, db_index=False)
     kind = models.CharField(max_length=10, choices=Kind)
     parent = models.ForeignKey("self", models.SET_NULL, null=True, blank=True, related_name="children")
-    user = models.ForeignKey("boards.User", models.CASCADE, null=True, blank=True)
+    user = models.ForeignKey("boards.User", models.CASCADE, null=True, blank=True, db_index=False)
     label = text()
     created_at = stamp()
 
@@ -34,6 +35,9 @@ class Session(models.Model):
             models.UniqueConstraint(
                 fields=["space", "user"], condition=models.Q(kind="member"), name="session_one_per_member"
             )
+        ]
+        indexes = [
+            models.Index(fields=["user"], condition=models.Q(user__isnull=False), name="session_by_user"),
         ]
 
     def __str__(self) -> str:
@@ -53,7 +57,10 @@ class TranscriptItem(models.Model):
         STEER = "steer"
         LATE = "late"
 
-    session = models.ForeignKey(Session, models.CASCADE, null=True, blank=True, related_name="items")
+    # Of a run that holds the session; looking that it exists would cost every line as much as writing it.
+    session = models.ForeignKey(
+        Session, models.CASCADE, null=True, blank=True, related_name="items", db_constraint=False
+    )
     # Without an index of its own: `transcript_by_task` begins with it.
     task = models.ForeignKey(
         "boards.Task", models.CASCADE, null=True, blank=True, related_name="transcript", db_index=False

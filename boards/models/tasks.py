@@ -69,7 +69,7 @@ class Task(models.Model):
         "self", models.SET_NULL, null=True, blank=True, related_name="filed_tasks", db_index=False
     )
     filer = models.ForeignKey(Session, models.PROTECT, related_name="filed_tasks")
-    created_by = models.ForeignKey("boards.User", models.SET_NULL, null=True, blank=True)
+    created_by = models.ForeignKey("boards.User", models.SET_NULL, null=True, blank=True, db_index=False)
     filed_by = text()
     visit = models.ForeignKey(
         "boards.Visit", models.SET_NULL, null=True, blank=True, related_name="filed_tasks", db_index=False
@@ -189,6 +189,7 @@ class Task(models.Model):
             models.Index(
                 fields=["filed_by_task"], condition=models.Q(filed_by_task__isnull=False), name="task_filed_by_task"
             ),
+            models.Index(fields=["created_by"], condition=models.Q(created_by__isnull=False), name="task_by_creator"),
             models.Index(fields=["visit"], condition=models.Q(visit__isnull=False), name="task_by_visit"),
             models.Index(
                 fields=["status", "board"],

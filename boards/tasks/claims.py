@@ -7,22 +7,22 @@ key; the fence is a filter, never an index condition. All times are the database
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from django.db.models.functions import Now
 
 from boards import live_notices
-from boards.actors import agent, service
+from boards.actors import Chain, agent, service
 from boards.event_log import Entry, record_all
 from boards.locks import Rank, engine_transaction, taking
 from boards.models import Task
 from boards.states import Status, Verb
-from boards.tasks import aftermath, arms, plain_rows
+from boards.tasks import aftermath, arms, begun, plain_rows
 from boards.tasks.decisions import DEFAULT_MAX_ABANDONMENTS, Options
 from boards.tasks.endings import Settlement, settle_many
-from boards.tasks.grants import linked_event
 from boards.tasks.types import Begin, Claimed, Recorded, Ticket, Wanted
 
 SMALLEST_LEASE_MS = 1_000
@@ -41,7 +41,7 @@ def claim(
     """Take up to `limit` tasks over boards and assignees, at most `slots` of each; one winner per row.
 
     `lease_ms` None takes each board's own. `begin` is for who works what it claims at once: each row is linked to a
-    run of its own as `link_run` does, and `begin` stores in the same transaction what a start leaves. Raises
+    run of its own, and what the start leaves is stored in the same transaction, by what `begin` answers. Raises
     ValueError for a span out of range. Rows whose allowance of lost workers is spent are settled first and use up
     nothing.
     """
@@ -64,6 +64,19 @@ class _Terms:
     claimed_by: dict[str, Any]
     begin: Begin | None
 
+    @property
+    def without(self) -> frozenset[str]:
+        """What is left to whoever asks for it: who starts what it claims is told the work, and not how it stands."""
+        return frozenset() if self.begin is None else _NOT_TOLD
+
+
+_NOT_TOLD = frozenset(
+    {"goal_hash", "output", "output_is_checkpoint", "error", "write_log", "write_log_truncated", "retry_ledger"}
+    | {"filed_by", "created_by_id", "filed_by_task_id", "checker", "stage", "required", "withdrawn", "cancelled_via"}
+    | {"max_attempts", "failures", "unmet_deps", "open_holds", "status_note", "kept_open_by", "claimed_by", "priority"}
+    | {"due_at", "not_before", "resume_ready_at", "lease_until", "started_at", "completed_at", "updated_at"}
+)
+
 
 @engine_transaction
 def _claim(wanted: Sequence[Wanted], boards: Mapping[int, arms.Look], limit: int, terms: _Terms) -> list[Claimed]:
@@ -80,10 +93,12 @@ def _claim(wanted: Sequence[Wanted], boards: Mapping[int, arms.Look], limit: int
     ordered = [taken.tasks[key] for key in [*resumed, *fresh]]
     again, runs = set(resumed), aftermath.runs_of(ordered)
     claimed = [Claimed(task, mint(task, taken.attempts[task.pk]), task.pk in again) for task in ordered]
-    entries = [_claimed(task, runs, task.pk in again, taken.lost.get(task.pk)) for task in ordered]
-    if terms.begin is not None:
-        entries += [linked_event(link) for link in terms.begin(claimed)]
-    record_all(entries)
+    chains = cache(agent)
+    entries = [_claimed(task, chains, runs, task.pk in again, taken.lost.get(task.pk)) for task in ordered]
+    if terms.begin is None:
+        record_all(entries)
+    else:
+        begun.leave(claimed, terms.begin(claimed), entries)
     return claimed
 
 
@@ -114,7 +129,7 @@ def _take(resumed: list[int], fresh: list[int], lapsed: list[int], terms: _Terms
     found = dict(zip(statements, plain_rows.answers(list(statements.values())), strict=True))
     rows_found = [*found.get("resumed", []), *found.get("fresh", [])]
     return _Taken(
-        {task.pk: task for task in (plain_rows.read(Task, row) for row in rows_found)},
+        {task.pk: task for task in (plain_rows.read(Task, row, terms.without) for row in rows_found)},
         dict(found.get("going on", [])) | dict(found.get("opened", [])),
         dict(found.get("lost", [])),
     )
@@ -166,13 +181,15 @@ def _grant(keys: list[int], terms: _Terms, *, resume: bool) -> plain_rows.Statem
                   revision = t.revision + 1, updated_at = statement_timestamp()
                 from boards_board b
                where t.pk = any(%s) and b.id = t.board_id and t.status = any(%s)
-           returning {plain_rows.columns(Task, "t")}""",
+           returning {plain_rows.columns(Task, "t", terms.without)}""",
         [lease_ms, lease_ms, by, keys, ["in_progress"] if resume else ["pending", "in_progress"]],
     )
 
 
-def _claimed(task: Task, runs: Mapping[int, int], resumed: bool, lost: int | None) -> Entry:
-    chain = agent(task.assignee or task.board.default_worker or "drain", task.board.space_id)
+def _claimed(
+    task: Task, chains: Callable[[str, int], Chain], runs: Mapping[int, int], resumed: bool, lost: int | None
+) -> Entry:
+    chain = chains(task.assignee or task.board.default_worker or "drain", task.board.space_id)
     return Entry(
         "task.resumed" if resumed else "task.claimed",
         chain,

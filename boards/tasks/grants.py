@@ -84,7 +84,7 @@ def link_runs(links: Sequence[RunLink]) -> list[TaskWriteOutcome]:
     landed = _write_links(links)
     landed_links = [link for link in links if link.ticket.task_key in landed]
     _note_sessions(landed_links)
-    record_all(linked_event(link) for link in landed_links)
+    record_all(_linked_event(link) for link in landed_links)
     return [
         TaskWriteOutcome(Recorded.RECORDED, Status.IN_PROGRESS)
         if link.ticket.task_key in landed
@@ -93,8 +93,7 @@ def link_runs(links: Sequence[RunLink]) -> list[TaskWriteOutcome]:
     ]
 
 
-def linked_event(link: RunLink) -> Entry:
-    """What says that a run works this grant; whoever links one tells it."""
+def _linked_event(link: RunLink) -> Entry:
     ticket = link.ticket
     return Entry(
         "task.run_linked",

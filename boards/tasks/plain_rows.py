@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any, TypeVar
 
 import psycopg
-from django.db import connection, models
+from django.db import DEFAULT_DB_ALIAS, connection, models
 from django.db.models.base import ModelState
 from psycopg.pq import Format
 
@@ -171,7 +171,7 @@ def _bare(model: type[Row], values: Sequence[Any], names: Sequence[str]) -> Row:
     made = model.__new__(model)
     made.__dict__.update(zip(names, values, strict=False))
     made._state = state = ModelState()
-    state.adding, state.db = False, connection.alias
+    state.adding, state.db = False, DEFAULT_DB_ALIAS
     return made
 
 

@@ -58,12 +58,15 @@ def record_ending(board: str) -> Callable[[Recorder], Recorder]:
 
 def ending_name(verb: Verb, to: str) -> str:
     """What an ending is called for those who record it; "" where the row only goes back."""
-    if verb in {Verb.HAND_BACK, Verb.RECLAIM} or (verb is Verb.SEND_BACK and to != Status.ERRORED):
+    if verb in _GO_BACK or (verb is Verb.SEND_BACK and to != Status.ERRORED):
         return ""
     if verb is Verb.FAIL and to == Status.PENDING:
         return "failed"
-    names = {Verb.FLOW_DEADLINE: "withdrawn", Verb.ABANDON: "abandoned"}
-    return names.get(verb) or {Status.NEEDS_CHECK: "handed_in"}.get(Status(to), str(to))
+    return _NAMES.get(verb) or ("handed_in" if to == Status.NEEDS_CHECK else str(to))
+
+
+_GO_BACK: Final = frozenset({Verb.HAND_BACK, Verb.RECLAIM})
+_NAMES: Final = {Verb.FLOW_DEADLINE: "withdrawn", Verb.ABANDON: "abandoned"}
 
 
 def add_metadata(task: Task, name: str, changes: dict[str, Any]) -> str:

@@ -18,7 +18,7 @@ from typing import Any, Final
 from django.db import connection, models
 
 from boards.errors import TaskNotFound
-from boards.lines import lines, literal
+from boards.lines import from_columns, literal
 from boards.locks import Rank, sorted_keys, taking
 from boards.models import Board, Task
 from boards.tasks import plain_rows
@@ -60,8 +60,13 @@ def lock(keys: Iterable[int]) -> Locked:
     return _read([(f"{_select(frozenset())} order by t.pk for no key update", [wanted]), (_BOARDS, [wanted])])
 
 
-# What decides nothing about an ending and is read by whoever asks: texts of which each may be a megabyte.
-_TOLD: Final = frozenset({"goal", "goal_hash", "context", "input", "output", "steers", "feedback", "run", "updated_at"})
+# What decides nothing about an ending and is read by whoever asks: texts of which each may be a megabyte, and what
+# costs as much to carry as to write.
+_TOLD: Final = frozenset(
+    {"goal", "goal_hash", "title", "context", "input", "labels", "output", "steers", "feedback", "run"}
+    | {"priority", "due_at", "created_by_id", "stage", "required", "status_note", "cancelled_via"}
+    | {"started_at", "completed_at", "updated_at"}
+)
 
 
 def lock_to_end(keys: Iterable[int]) -> Locked:
@@ -152,12 +157,20 @@ def _update(shape: _Shape, group: list[tuple[Task, bool, dict[str, Any]]]) -> se
         source = f"statement_timestamp() + make_interval(secs => v.c{n} / 1000)" if clocked else f"v.c{n}"
         sets.append(f"{column.name} = {source if clocked else column.made_from.format(source)}")
         columns[f"c{n}"] = "float8" if clocked else column.cast
-    given = [
-        [task.pk, str(task.status), task.grant_no, task.revision, fenced]
-        + [v.ms if clocked else column.param(v) for (column, clocked), v in zip(made, changes.values(), strict=True)]
-        for task, fenced, changes in group
+    tasks = [task for task, _, _ in group]
+    keys = [task.pk for task in tasks]
+    given: list[Sequence[Any]] = [
+        keys,
+        [str(task.status) for task in tasks],
+        [task.grant_no for task in tasks],
+        [task.revision for task in tasks],
+        [fenced for _, fenced, _ in group],
+        *(
+            _params(column, clocked, [changes[name] for _, _, changes in group])
+            for (name, _), (column, clocked) in zip(shape, made, strict=True)
+        ),
     ]
-    rows, params = lines(given, columns)
+    rows, params = from_columns(given, columns)
     with connection.cursor() as cursor:
         cursor.execute(
             f"""update boards_task t
@@ -167,9 +180,21 @@ def _update(shape: _Shape, group: list[tuple[Task, bool, dict[str, Any]]]) -> se
                    and t.revision = v.revision
                    and (not v.fenced or t.lease_until is null or t.lease_until > statement_timestamp())
              returning t.pk""",
-            [*params, literal([task.pk for task, _, _ in group])],
+            [*params, literal(keys)],
         )
         return {row[0] for row in cursor.fetchall()}
+
+
+def _params(column: _Column, clocked: bool, values: Sequence[Any]) -> Sequence[Any]:
+    """The values of one column as they travel; endings of one kind mostly write the same."""
+    first = values[0]
+    if all(value is first for value in values):
+        return [_param(column, clocked, first)] * len(values)
+    return [_param(column, clocked, value) for value in values]
+
+
+def _param(column: _Column, clocked: bool, value: Any) -> Any:
+    return value.ms if clocked else column.param(value)
 
 
 @dataclass(frozen=True, slots=True)

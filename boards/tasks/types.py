@@ -81,9 +81,17 @@ class RunLink:
     request_id: str
 
 
-# Called in the claim's transaction with what it took, perhaps again where that is repeated; answers the links in the
-# same order, as they stand on the rows. What it raises undoes the claim.
-Begin = Callable[[Sequence[Claimed]], Sequence[RunLink]]
+@dataclass(frozen=True, slots=True)
+class Start:
+    """What the start of a claimed row leaves: under whose name it is worked, and the first line of its transcript."""
+
+    who: str
+    words: str
+
+
+# Called in the claim's transaction with what it took, perhaps again where that is repeated; answers the start of each,
+# in the same order. What it raises undoes the claim.
+Begin = Callable[[Sequence[Claimed]], Sequence[Start]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -103,7 +103,11 @@ class Drain:
         if self._claims_in_doubt:
             self._work.hand_back_unknown(str(self.presence.id))
             self._claims_in_doubt = False
-        did = [self._settle(), self._pay_debts(), self._claim(), self._start()]
+        did = [self._settle()]
+        # What is stopped or told first has its slot first; a drain at rest has slots for all, and work waits for none.
+        steps = [self._pay_debts, self._claim, self._start]
+        for step in steps if self._work.running else [*steps[1:], steps[0]]:
+            did.append(step())
         return any(did)
 
     def _look_around(self) -> None:

@@ -18,10 +18,10 @@ from uuid import UUID, uuid4
 from django.db import connection
 
 from boards import actors, people, tasks
-from boards.lines import lines
-from boards.models import Hold, RosterEntry, Session, Task, TaskDep, TranscriptItem
+from boards.lines import literal
+from boards.models import Hold, RosterEntry, Task, TaskDep, TranscriptItem
 from boards.states import HoldState
-from boards.tasks import Claimed, Line, RunLink, Ticket
+from boards.tasks import Claimed, Line, Start, Ticket
 from boards.tasks.current import set_claim
 from boards.workers import plain_json
 from boards.workers.adapters import Adapter, Ending, Failed, Job, Running, StoppedEarly
@@ -115,13 +115,9 @@ class Runner:
     ) -> None:
         self._adapters, self._scribe, self._host, self._on_end = adapters, scribe, host, on_end
 
-    def begin(self, runs: Sequence[Run]) -> list[RunLink]:
-        """In the claim's transaction: their sessions and first transcript lines. Answers the links that stand on the
-        rows.
-        """
-        _make_sessions(runs)
-        tasks.add_transcript_lines([_first_line(run, self._host) for run in runs], announce=False)  # the claim is
-        return [RunLink(run.chain, run.ticket, run.session_id, run.request_id) for run in runs]
+    def begin(self, runs: Sequence[Run]) -> list[Start]:
+        """What their starts leave, for the claim to store."""
+        return [Start(run.who, _first_words(run, self._host)) for run in runs]
 
     def prepare(self, runs: Sequence[Run]) -> None:
         """Read what the workers are told: a few queries for the whole batch."""
@@ -186,16 +182,20 @@ def _refusal(run: Run) -> str:
     return plain_json.problem(run.task.input, "input")
 
 
-def _first_line(run: Run, host: str) -> Line:
+def _first_words(run: Run, host: str) -> str:
     number, task = run.ticket.attempt, run.task
-    text = f"Attempt {number} started on {host}."
     if run.cancelled:
-        text = f"Attempt {number} is told that it was cancelled, on {host}. Nothing it reports counts."
-    elif run.claimed.resumed:
-        text = f"Attempt {number} goes on with the answer, on {host}."
-    elif number > 1 and task.feedback:
-        text = f"Attempt {number} started on {host}. It was told: {task.feedback[:2000]}"
-    return Line(task.pk, number, text, TranscriptItem.Kind.STATUS, run.who, None, run.session_id)
+        return f"Attempt {number} is told that it was cancelled, on {host}. Nothing it reports counts."
+    if run.claimed.resumed:
+        return f"Attempt {number} goes on with the answer, on {host}."
+    if number > 1 and task.feedback:
+        return f"Attempt {number} started on {host}. It was told: {task.feedback[:2000]}"
+    return f"Attempt {number} started on {host}."
+
+
+def _first_line(run: Run, host: str) -> Line:
+    words = _first_words(run, host)
+    return Line(run.task.pk, run.ticket.attempt, words, TranscriptItem.Kind.STATUS, run.who, None, run.session_id)
 
 
 def _facts(run: Run, outputs: Mapping[str, Any], holds: Iterable[Hold]) -> TaskFacts:
@@ -230,13 +230,12 @@ def _with_more(keys: Sequence[int]) -> tuple[list[int], list[int]]:
     """Which of these tasks have dependencies, and which have holds: one cheap look for what most have not."""
     with connection.cursor() as cursor:
         cursor.execute(
-            """select k, exists (select from boards_taskdep d where d.dependent_id = k),
-                         exists (select from boards_hold h where h.task_id = k)
-                 from unnest(%s::bigint[]) as k""",
-            [list(keys)],
+            """select distinct dependent_id, false from boards_taskdep where dependent_id = any(%s::bigint[])
+                union all select distinct task_id, true from boards_hold where task_id = any(%s::bigint[])""",
+            [literal(keys), literal(keys)],
         )
         found = cursor.fetchall()
-    return [key for key, has_deps, _ in found if has_deps], [key for key, _, has_holds in found if has_holds]
+    return [key for key, asked in found if not asked], [key for key, asked in found if asked]
 
 
 def _dependency_outputs(keys: Sequence[int]) -> dict[int, dict[str, Any]]:
@@ -253,27 +252,3 @@ def _holds(keys: Sequence[int]) -> dict[int, list[Hold]]:
     for hold in people.with_settling(Hold.objects.filter(task__in=keys)).order_by("attempt", "position"):
         found.setdefault(hold.task_id or 0, []).append(hold)
     return found
-
-
-def _make_sessions(runs: Sequence[Run]) -> None:
-    """A child of its filer's session for each task that is worked for the first time; the others have theirs."""
-    if not runs:
-        return
-    values = [
-        (
-            str(run.session_id),
-            run.task.board.space_id,
-            str(run.task.filer_id),
-            f"{run.who}: {run.task.label}",
-        )
-        for run in runs
-    ]
-    source, params = lines(values, _SESSION)
-    with connection.cursor() as cursor:
-        cursor.execute(_INSERT_SESSIONS.format(source), [Session.Kind.TASK_RUN, *params])
-
-
-_SESSION = {"id": "uuid", "space": "bigint", "parent": "uuid", "label": "text"}
-_INSERT_SESSIONS = """
-    insert into boards_session (id, space_id, kind, parent_id, label)
-    select id, space, %s, parent, label from {} on conflict do nothing"""

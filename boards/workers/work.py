@@ -15,7 +15,7 @@ from typing import Final
 
 from boards import tasks
 from boards.models import Attempt, RosterEntry, Task
-from boards.tasks import Claimed, RunLink
+from boards.tasks import Claimed, Start
 from boards.workers.adapters import Adapter, Failed, StoppedEarly
 from boards.workers.adapters.python import PythonAdapter
 from boards.workers.databases import AWAY
@@ -72,8 +72,8 @@ class Work:
         self._renewals.start()
         self._scribe.start()
 
-    def begin_runs(self, claimed: Sequence[Claimed], entry_for: Callable[[Task], RosterEntry | None]) -> list[RunLink]:
-        """Called in the claim's transaction, perhaps again: write what the starts leave."""
+    def begin_runs(self, claimed: Sequence[Claimed], entry_for: Callable[[Task], RosterEntry | None]) -> list[Start]:
+        """Called in the claim's transaction, perhaps again: say what the starts leave."""
         self._begun = [Run(one, entry_for(one.task)) for one in claimed]
         return self._runner.begin(self._begun)
 
