@@ -9,7 +9,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('boards', '0190_starts_of_runs'),
+        ('boards', '0240_lean_log'),
     ]
 
     operations = [
