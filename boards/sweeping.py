@@ -41,10 +41,11 @@ _told_silent: set[str] = set()  # ids of the drains that pages were told are sil
 
 @dataclass
 class SweepReport:
-    """What one pass did, by name; `failed` names the parts that raised."""
+    """What one pass did, by name; `failed` names the parts that raised. `has_more`: there is more to tidy up."""
 
     done: dict[str, int] = field(default_factory=dict)
     failed: list[str] = field(default_factory=list)
+    has_more: bool = False
 
     @property
     def total(self) -> int:
@@ -54,43 +55,76 @@ class SweepReport:
         return ", ".join(f"{count} {name}" for name, count in self.done.items() if count)
 
 
-def sweep_once(limit: int = LIMIT) -> SweepReport:
-    """Do everything that is due. Raises only what an absent database raises."""
-    parts: dict[str, Callable[[int], int]] = {
-        "abandoned": lambda most: tasks.abandon_spent(limit=most),
-        "lost workers told": wake_lapsed,
-        "silent drains told": tell_silent_drains,
+# For a part that takes long to look: whether there is anything at all of the kind that it looks through. Each condition
+# is wider than the part's own, which decides.
+_THERE: Final = """
+select array_remove(array[
+  case when exists (select from boards_visit where left_at is null and due_at <= statement_timestamp())
+         or exists (select from boards_branch where ended_at is null and due_at <= statement_timestamp())
+       then 'past due times' end,
+  case when exists (select from boards_eventwait) and exists (select from boards_keptevent where taken_at is null)
+       then 'events' end,
+  case when exists (select from boards_debt where after_id is not null) then 'chained debts' end,
+  case when exists (select from boards_debt where state = 'owed' and kind = 'session_stop') then 'stops' end,
+  case when exists (select from boards_preference where email_since is not null or webhook_since is not null)
+         or exists (select from boards_logreader where cursor <> '') then 'subscribers' end
+], null)"""
+_TIDYING: Final = "tidying"
+
+
+def sweep_once(limit: int = LIMIT, *, tidies: bool = True) -> SweepReport:
+    """Do everything that is due. Raises only what an absent database raises.
+
+    `tidies`: also drop what is kept for some time only, which waits as well for a later pass.
+    """
+    # By name: what there has to be for it ("" where it is soon asked), and the part.
+    parts: dict[str, tuple[str, Callable[[int], int]]] = {
+        "abandoned": ("", lambda most: tasks.abandon_spent(limit=most)),
+        "lost workers told": ("", wake_lapsed),
+        "silent drains told": ("", tell_silent_drains),
         # Before the questions: past a step's due time nothing of its task is answered by silence any more.
-        "tasks withdrawn": flows.withdraw_due,
-        "questions past their time": people.expire_due,
-        "runs started by schedules": flows.start_due,
-        "events matched": match_events,
-        "runs let into their step": flows.promote_waiting,
-        "runs archived": flows.archive_due,
-        "waits of runs ended": end_waits,
-        "chains freed from a stop": free_late_chains,
-        "messages owed": lambda most: telling.collect(),
-        "debts paid": paying.pay_due,
-        "stops of dead drains paid": pay_stops_of_dead_drains,
-        "processes forgotten": forget_processes,
-        "idempotency keys dropped": drop_old_keys,
-        "old tasks removed": upkeep.remove_old,
-        "counters that differ": upkeep.recount,
-        "old deliveries forgotten": telling.forget_deliveries,
-        "old events forgotten": flows.forget_events,
-        "old webhook messages forgotten": flows.forget_calls,
-        "old counts of calls forgotten": keys.forget_counts,
+        "tasks withdrawn": ("past due times", flows.withdraw_due),
+        "questions past their time": ("", people.expire_due),
+        "runs started by schedules": ("", flows.start_due),
+        "events matched": ("events", match_events),
+        "runs let into their step": ("", flows.promote_waiting),
+        "runs archived": ("", flows.archive_due),
+        "waits of runs ended": ("past due times", end_waits),
+        "chains freed from a stop": ("chained debts", free_late_chains),
+        "messages owed": ("subscribers", lambda most: telling.collect()),
+        "debts paid": ("", paying.pay_due),
+        "stops of dead drains paid": ("stops", pay_stops_of_dead_drains),
+        "processes forgotten": (_TIDYING, forget_processes),
+        "idempotency keys dropped": (_TIDYING, drop_old_keys),
+        "old tasks removed": ("", upkeep.remove_old),
+        "counters that differ": ("", upkeep.recount),
+        "old deliveries forgotten": (_TIDYING, telling.forget_deliveries),
+        "old events forgotten": (_TIDYING, flows.forget_events),
+        "old webhook messages forgotten": (_TIDYING, flows.forget_calls),
+        "old counts of calls forgotten": (_TIDYING, keys.forget_counts),
     }
     report = SweepReport()
-    for name, part in parts.items():
+    there: set[str] | None = None  # not known, or no longer: a part may have left something for a later one
+    for name, (kind, part) in parts.items():
         try:
-            report.done[name] = part(limit)
+            there = _there() if there is None else there
+            looks = kind in there if kind and kind != _TIDYING else tidies or not kind
+            report.done[name] = part(limit) if looks else 0
+            there = None if report.done[name] else there
         except AWAY:
             raise
         except Exception:
             log.exception("The sweeper failed at: %s", name)
             report.failed.append(name)
+        report.has_more |= kind == _TIDYING and report.done.get(name, 0) >= limit
     return report
+
+
+def _there() -> set[str]:
+    with connection.cursor() as cursor:
+        cursor.execute(_THERE)
+        (kinds,) = cursor.fetchone()
+    return set(kinds)
 
 
 def wake_lapsed(limit: int = LIMIT) -> int:

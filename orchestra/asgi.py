@@ -9,7 +9,6 @@ from typing import Any, Final
 
 from channels.routing import ProtocolTypeRouter
 from django.core.asgi import get_asgi_application
-from django.db import DEFAULT_DB_ALIAS, connections
 
 from orchestra import embedded
 
@@ -18,12 +17,12 @@ AT_ONCE: Final = 32  # requests, each with a connection; PostgreSQL admits 100 u
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "orchestra.settings")
 embedded.ensure()
 pages = get_asgi_application()
-# Each request has a thread of its own here: a connection kept for the next one would be used by nobody, and be open.
-connections.settings[DEFAULT_DB_ALIAS]["CONN_MAX_AGE"] = 0
 
 from boards.live.routing import sockets  # noqa: E402 (models can be imported once Django is set up)
+from orchestra.request_threads import RequestThreads  # noqa: E402
 
 _room = asyncio.Semaphore(AT_ONCE)
+_threads = RequestThreads()
 
 
 async def in_turn(scope: Any, receive: Any, send: Any) -> None:
@@ -31,7 +30,7 @@ async def in_turn(scope: Any, receive: Any, send: Any) -> None:
     if scope["path"] == "/healthz":  # says that the process lives, also where the others wait for a database
         await pages(scope, receive, send)
         return
-    async with _room:
+    async with _room, _threads.lent():
         await pages(scope, receive, send)
 
 

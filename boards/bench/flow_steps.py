@@ -24,19 +24,31 @@ BATCH = 50
 
 @dataclass(frozen=True)
 class Found:
-    """Milliseconds of one step change in each fifth of them, and of starting one run."""
+    """Milliseconds of one step change in each fifth of them, and of starting one run.
+
+    `cpu`: of processor time in this process, by which a machine that others use as well can be judged.
+    """
 
     start_ms: float
     slices: list[float]
+    cpu: list[float]
 
     @property
     def mean_ms(self) -> float:
         return mean(self.slices)
 
     @property
+    def mean_cpu_ms(self) -> float:
+        return mean(self.cpu)
+
+    @property
     def growth(self) -> float:
         """The last fifth against the first: 1 where it is linear."""
         return self.slices[-1] / self.slices[0]
+
+    @property
+    def cpu_growth(self) -> float:
+        return self.cpu[-1] / self.cpu[0]
 
 
 def measured(desk: Desk, runs: int) -> Found:
@@ -47,7 +59,7 @@ def measured(desk: Desk, runs: int) -> Found:
     for _ in range(runs):
         flows.start(desk.chain, flow, {})
     start_ms = (time.perf_counter() - began) / runs * 1000
-    found = Found(start_ms, _work_off(desk, runs * STEPS))
+    found = Found(start_ms, *_work_off(desk, runs * STEPS))
     done = FlowRun.objects.filter(flow=flow, status=RunStatus.COMPLETED).count()
     changes = StepChange.objects.filter(run__flow=flow).exclude(from_step="").count()
     if (done, changes) != (runs, runs * STEPS):
@@ -63,10 +75,10 @@ def definition() -> FlowDefinition:
     return FlowDefinition("bench-steps", "Bench steps", (*steps, StepDefinition("done", "Done", STEPS)))
 
 
-def _work_off(desk: Desk, count: int) -> list[float]:
-    """Milliseconds of one step change, in each fifth; claiming stands beside the clock."""
+def _work_off(desk: Desk, count: int) -> tuple[list[float], list[float]]:
+    """Milliseconds of one step change in each fifth, and of processor time; claiming stands beside the clock."""
     chain = actors.agent(AGENT, desk.board.space_id)
-    spent, left = [0.0] * SLICES, count
+    spent, worked, left = [0.0] * SLICES, [0.0] * SLICES, count
     ended = [0] * SLICES
     while left > 0:
         claims = tasks.claim([Wanted(desk.board.pk, {AGENT: BATCH})], limit=min(BATCH, left), claimed_by={})
@@ -74,9 +86,14 @@ def _work_off(desk: Desk, count: int) -> list[float]:
             raise RuntimeError(f"{left} step changes were left, and no task was ready.")
         for got in claims:
             place = (count - left) * SLICES // count
-            began = time.perf_counter()
+            began, began_cpu = time.perf_counter(), time.thread_time()
             tasks.complete(chain, got.task, {}, claim=got.ticket)
             spent[place] += time.perf_counter() - began
+            worked[place] += time.thread_time() - began_cpu
             ended[place] += 1
             left -= 1
-    return [seconds / number * 1000 for seconds, number in zip(spent, ended, strict=True) if number]
+    return _each_ms(spent, ended), _each_ms(worked, ended)
+
+
+def _each_ms(seconds: list[float], numbers: list[int]) -> list[float]:
+    return [spent / number * 1000 for spent, number in zip(seconds, numbers, strict=True) if number]

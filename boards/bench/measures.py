@@ -302,13 +302,17 @@ def flows(n: int, count: int) -> Result:
     with own_database() as place, place.used():
         found = flow_steps.measured(Desk(), n)
     slices = [round(ms, 2) for ms in found.slices]
+    cpu = [round(ms, 2) for ms in found.cpu]
     numbers = {"ms_per_change": round(found.mean_ms, 2), "growth": round(found.growth, 3), "first_fifth_ms": slices[0]}
+    numbers |= {"cpu_ms_per_change": round(found.mean_cpu_ms, 2), "cpu_growth": round(found.cpu_growth, 3)}
     return Result(
         {**numbers, "start_ms": round(found.start_ms, 2), "runs": n},
         [
             ("A step change", f"{found.mean_ms:.1f} ms, of {n * flow_steps.STEPS:,}"),
             ("In each fifth of them", ", ".join(f"{ms:.1f}" for ms in slices)),
             ("The last fifth against the first", f"{found.growth:.2f}"),
+            ("Processor time of this process", f"{found.mean_cpu_ms:.1f} ms"),
+            ("In each fifth, last against first", f"{', '.join(f'{ms:.1f}' for ms in cpu)}; {found.cpu_growth:.2f}"),
             ("Starting a run", f"{found.start_ms:.1f} ms"),
         ],
     )

@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from django.db import connection, transaction
-from django.db.models.functions import Now
 
 from boards import live_notices
 from boards.debts.kinds import GIVEN_UP, OUTSIDE, PAYERS, Paid, Undeliverable
@@ -90,7 +89,7 @@ def pay(debt_id: int) -> Paid:
 
 @engine_transaction
 def _pay_once(debt_id: int) -> _Settled | None:
-    debt = Debt.objects.filter(pk=debt_id, state=Debt.State.OWED).select_related("task", "run").first()
+    debt = Debt.objects.filter(pk=debt_id, state=Debt.State.OWED).first()  # many payers never look at its task
     if debt is None:
         raise _AlreadyPaid
     if debt.after_id is not None:
@@ -106,20 +105,27 @@ def settle(debt_id: int) -> _Settled:
     """Mark a debt as paid in the running engine transaction: what was chained to it falls due."""
     taking(Rank.DEBT)
     freed = free(debt_id)
-    deleted, _ = Debt.objects.filter(pk=debt_id, state=Debt.State.OWED).delete()
-    if not deleted:
-        raise _AlreadyPaid
+    with connection.cursor() as cursor:
+        # Nothing points to a debt but what is chained to it, and that is free by now.
+        cursor.execute("delete from boards_debt where id = %s and state = 'owed'", [debt_id])
+        if not cursor.rowcount:
+            raise _AlreadyPaid
     return _Settled(done=True, freed=freed)
 
 
 def free(debt_id: int) -> tuple[int, ...]:
     """Make what is chained to a debt due; answers the ids of those that anyone may pay, the drains are woken."""
-    chained = list(Debt.objects.filter(after=debt_id).select_related("task").order_by("pk"))
-    Debt.objects.filter(pk__in=[debt.pk for debt in chained]).update(after=None, due_at=Now())
-    for debt in chained:
-        if debt.payer != "any":
-            live_notices.changed(debt.task.board_id if debt.task else None, task_key=debt.task_id)
-    return tuple(debt.pk for debt in chained if debt.payer == "any")
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """update boards_debt d set after_id = null, due_at = statement_timestamp() where d.after_id = %s
+               returning d.id, d.payer, d.task_id, (select t.board_id from boards_task t where t.pk = d.task_id)""",
+            [debt_id],
+        )
+        chained = sorted(cursor.fetchall())
+    for _, payer, task_key, board_id in chained:
+        if payer != "any":
+            live_notices.changed(board_id, task_key=task_key)
+    return tuple(freed for freed, payer, _, _ in chained if payer == "any")
 
 
 def due_ids(payer: str = "any", limit: int = PAGE) -> list[int]:

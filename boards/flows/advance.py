@@ -11,6 +11,8 @@ from collections.abc import Callable
 from enum import StrEnum
 from typing import Any, Final
 
+from django.db import connection
+
 from boards.actors import Chain, service
 from boards.debts.kinds import pays
 from boards.flows import acts, afterwards, failure_steps, put_away, repairs, runs, timeouts, turns
@@ -18,6 +20,7 @@ from boards.flows.situation import Situation
 from boards.flows.steps import called, looping, simple
 from boards.locks import engine_transaction
 from boards.models import Debt, FlowOperation, Visit
+from boards.stored_text import clean_text
 
 
 class Trigger(StrEnum):
@@ -92,10 +95,8 @@ def advance(
     is written then, and the operation id may be used again.
     """
     run, flow = runs.lock(run_id)
-    operation, first = FlowOperation.objects.get_or_create(
-        run=run, operation_id=operation_id[:200], defaults={"trigger": Trigger(trigger).value}
-    )
-    if not first:
+    operation = _begin(run.pk, operation_id[:200], Trigger(trigger))
+    if operation is None:
         return REPEATED
     visit = run.current_visit
     if visit is None and visit_id is None and run.queued_step and trigger == Trigger.MANUAL:
@@ -107,29 +108,43 @@ def advance(
         step = flow.step(visit.step_key)
         at = Situation(run, flow, visit, step, chain, cause, facts)
         if run.archived_at is not None and trigger in _WAITS:
-            FlowOperation.objects.filter(pk=operation.pk).delete()  # it fires once the run is out of the archive
+            FlowOperation.objects.filter(pk=operation).delete()  # it fires once the run is out of the archive
             return put_away.ARCHIVED
         with afterwards.collecting():
             put = run.archived_at is not None and trigger not in _OF_PERSONS
             outcome = put_away.keep(at) if put else _HANDLERS[Trigger(trigger)](at)
-    FlowOperation.objects.filter(pk=operation.pk).update(outcome=outcome)
+    FlowOperation.objects.filter(pk=operation).update(outcome=outcome)
     return outcome
+
+
+def _begin(run_id: int, operation_id: str, trigger: Trigger) -> int | None:
+    """Store the operation; None where it was applied before. One statement, since nearly each is new."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """insert into boards_flowoperation (run_id, operation_id, trigger, outcome) values (%s, %s, %s, '')
+               on conflict (run_id, operation_id) do nothing returning id""",
+            [run_id, clean_text(operation_id), trigger.value],
+        )
+        row = cursor.fetchone()
+    return row[0] if row else None
 
 
 @pays("flow_advance")
 def pay_flow_advance(debt: Debt) -> bool:
     """The debt that an ended task or a closed hold leaves; its unique key is the operation id."""
     told = dict(debt.data)
-    visit = Visit.objects.filter(pk=int(told.pop("visit"))).select_related("run__flow").first()
-    if visit is None:  # the run was deleted meanwhile
+    visits = Visit.objects.filter(pk=int(told.pop("visit")))
+    found = visits.values_list("pk", "run_id", "run__flow__space_id").first()
+    if found is None:  # the run was deleted meanwhile
         return True
+    visit_id, run_id, space_id = found
     advance(
-        visit.run_id,
-        visit.pk,
+        run_id,
+        visit_id,
         told.pop("trigger"),
         cause=told.pop("cause", ""),
         operation_id=debt.unique_key,
-        chain=service("flows", visit.run.flow.space_id),
+        chain=service("flows", space_id),
         **told,
     )
     return True

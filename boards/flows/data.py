@@ -6,19 +6,27 @@ Reads only. The same values stand in a template as `input`, `steps`, `run`, `dat
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any, Final
 
 from boards.flows.definition import FlowDefinition
-from boards.models import FlowRun
+from boards.models import FlowRun, Visit
 
 # A task's input is refused over 1 MiB; below that, the oldest outputs are left out first, with a note.
 MAX_INPUT_BYTES: Final = 900_000
 
 
-def values(run: FlowRun, flow: FlowDefinition, output: Any = None) -> dict[str, Any]:
+def visits_of(run: FlowRun) -> list[Visit]:
+    """The run's stays, oldest first; for whoever asks more than one of these functions."""
+    return list(run.visits.order_by("pk"))
+
+
+def values(
+    run: FlowRun, flow: FlowDefinition, output: Any = None, *, visits: Sequence[Visit] | None = None
+) -> dict[str, Any]:
     """The names that templates know. `output` is that of the turn which just ended, for conditions."""
     steps: dict[str, dict[str, Any]] = {step.key: {"output": None, "error": ""} for step in flow.steps}
-    for visit in run.visits.order_by("pk"):
+    for visit in visits_of(run) if visits is None else visits:
         if visit.step_key in steps:
             told = steps[visit.step_key]
             told["error"] = visit.error
@@ -39,10 +47,12 @@ def about(run: FlowRun) -> dict[str, Any]:
     }
 
 
-def task_input(run: FlowRun) -> dict[str, Any]:
+def task_input(run: FlowRun, visits: Sequence[Visit]) -> dict[str, Any]:
     """What a step's task gets: {"inputs", "run", "steps": {key: {"output", "earlier"?: [oldest first]}}}."""
     outputs: dict[str, list[Any]] = {}
-    for visit in run.visits.exclude(output=None).filter(number__gte=run.context_from).order_by("pk"):
+    for visit in visits:
+        if visit.output is None or visit.number < run.context_from:
+            continue
         # The newest visit's step goes last, so that what is left out first is the oldest.
         outputs[visit.step_key] = [*outputs.pop(visit.step_key, []), visit.output]
     steps: dict[str, dict[str, Any]] = {}

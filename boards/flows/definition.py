@@ -6,8 +6,11 @@ from what a person wrote.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
+from threading import Lock
 from typing import Any, Final
 
 from boards.flows import ordering
@@ -267,7 +270,7 @@ class FlowDefinition:
 
     def is_terminal(self, step: StepDefinition) -> bool:
         """Whether a run ends on entering `step` (spec: 05 section 1)."""
-        return step.terminal or (step is self.steps[-1] and step.name.strip().lower() in TERMINAL_NAMES)
+        return is_terminal(self.steps, step)
 
     def completion(self, step: StepDefinition) -> tuple[Action, ...]:
         """What runs when a turn in `step` is complete; in a pipeline a step that says nothing moves to the next."""
@@ -285,6 +288,10 @@ class FlowDefinition:
         return {name: value for name, value in head.items() if value} | {"steps": [step.wire() for step in self.steps]}
 
 
+def is_terminal(steps: Sequence[StepDefinition], step: StepDefinition) -> bool:
+    return step.terminal or (step is steps[-1] and step.name.strip().lower() in TERMINAL_NAMES)
+
+
 def load(version: FlowVersion) -> FlowDefinition:
     """The definition that a stored version holds."""
     flow, told = version.flow, ordering.ordered(version.settings, version.settings.get("order") or {})
@@ -296,8 +303,31 @@ def load(version: FlowVersion) -> FlowDefinition:
         agent=told.get("agent", ""),
         style=told.get("style", "pipeline"),
         inputs=told.get("inputs", {}),
-        steps=tuple(step_from_row(row) for row in version.steps.order_by("position")),
+        steps=steps_of(version),
     )
+
+
+# What a version is known by, also where databases change under one process: a restored one gives keys out again.
+_Known = tuple[str, int, datetime]
+_MOST_KNOWN: Final = 500
+_known: OrderedDict[_Known, tuple[StepDefinition, ...]] = OrderedDict()
+_known_lock: Final = Lock()
+
+
+def steps_of(version: FlowVersion) -> tuple[StepDefinition, ...]:
+    """Its steps, read once by each process: they are never changed, and every move of every run asks for them."""
+    key = (str(version._state.db), version.pk, version.created_at)
+    with _known_lock:
+        if found := _known.get(key):
+            _known.move_to_end(key)
+            return found
+    steps = tuple(step_from_row(row) for row in version.steps.order_by("position"))
+    if steps:  # else it is being written just now
+        with _known_lock:
+            _known[key] = steps
+            while len(_known) > _MOST_KNOWN:
+                _known.popitem(last=False)
+    return steps
 
 
 def step_from_row(row: FlowStep) -> StepDefinition:

@@ -26,7 +26,10 @@ def end_turn(at: Situation, turn: Turn, actor: str, change: StepChange.Trigger, 
         new_data = changed_data(at.run, at.flow, verdict.side_effects, at.visit.output)
         signal = signal_of(at.run, at.visit) if verdict.uses_signal else None
         fields: dict[str, Any] = {"signal": None} if verdict.clears_signal and verdict.asks is None else {}
-        runs.write(at.run, data=new_data, **fields)
+        moves = target is not None or (verdict.target is not None and verdict.asks is None)
+        changes = new_data != at.run.data or (fields and at.run.signal is not None)
+        if changes or not moves:  # a move writes the run itself
+            runs.write(at.run, data=new_data, **fields)
         if target is not None:
             return move_to(at, target, actor, change, signal)
         if verdict.asks is not None:

@@ -152,7 +152,9 @@ def changed_data(run: FlowRun, flow: FlowDefinition, actions: Sequence[Action], 
 
 
 def _new_visit(run: FlowRun, step: StepDefinition) -> Visit:
-    last = run.visits.aggregate(last=Max("number"))["last"] or 0
+    # The visit where it stands is its newest; a run that stands in none has left some, or none.
+    now = run.current_visit
+    last = now.number if now is not None else run.visits.aggregate(last=Max("number"))["last"] or 0
     return Visit.objects.create(run=run, step_key=step.key, number=last + 1)
 
 
@@ -174,7 +176,8 @@ def _begin(run: FlowRun, flow: FlowDefinition, arrival: Arrival, visit: Visit) -
         run.data, run.context_from, run.revision = before  # as the row is again
         return str(error)
     runs.write_visit(visit, **begun)
-    runs.write(run, data=run.data)
+    if run.data != before[0]:
+        runs.write(run, data=run.data)
     return ""
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
-from boards.flows.definition import FlowDefinition
+from boards.flows.definition import StepDefinition, is_terminal
 
 GAP: Final = 1024  # between the positions of two cards that were put somewhere by hand
 
@@ -54,9 +54,9 @@ class Limits:
         )
 
 
-def limits_of(flow: FlowDefinition) -> Limits:
-    """The limits that a definition sets. A run that enters a terminal step is over and takes no place there."""
-    ends = {step.key for step in flow.steps if flow.is_terminal(step)}
+def limits_of(steps: Sequence[StepDefinition]) -> Limits:
+    """The limits that the steps of a flow set. A run that enters a terminal step is over and takes no place there."""
+    ends = {step.key for step in steps if is_terminal(steps, step)}
     return Limits(
         {
             step.key: Place(
@@ -64,7 +64,7 @@ def limits_of(flow: FlowDefinition) -> Limits:
                 0 if step.key in ends else step.wip_limit,
                 "" if step.pull_from in ends else step.pull_from,
             )
-            for step in flow.steps
+            for step in steps
         }
     )
 

@@ -27,7 +27,7 @@ def lock(run_id: int) -> tuple[FlowRun, FlowDefinition]:
     taking(Rank.FLOW_RUN)
     found = (
         FlowRun.objects.select_for_update(of=("self",), no_key=True)
-        .select_related("flow__board", "flow__space", "version__flow", "current_visit")
+        .select_related("flow__board", "flow__space", "version", "current_visit")
         .filter(pk=run_id)
         .first()
     )
@@ -36,6 +36,7 @@ def lock(run_id: int) -> tuple[FlowRun, FlowDefinition]:
     if found.current_visit is None and found.current_visit_id is not None:
         # It moved while this waited for its lock: the row is the new one, what was joined to it is of the time before.
         found.current_visit = Visit.objects.get(pk=found.current_visit_id)
+    found.version.flow = found.flow
     return found, definition.load(found.version)
 
 

@@ -9,6 +9,8 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from django.db.models import Q
+
 from boards.actors import Chain
 from boards.flows import data, templating
 from boards.flows.definition import FlowDefinition, StepDefinition
@@ -34,9 +36,10 @@ def open_question(at: Situation) -> bool:
     """An open hold of the current turn, or one that a cancel of this turn closed."""
     if at.facts.get("had_open_hold") and at.facts.get("ending") == Status.CANCELLED:
         return True
-    return Hold.objects.filter(visit=at.visit, state=HoldState.OPEN).exists() or (
-        at.visit.task_id is not None and Hold.objects.filter(task=at.visit.task_id, state=HoldState.OPEN).exists()
-    )
+    of_turn = Q(visit=at.visit)
+    if at.visit.task_id is not None:
+        of_turn |= Q(task=at.visit.task_id)
+    return Hold.objects.filter(of_turn, state=HoldState.OPEN).exists()
 
 
 STARTED: Final = (Status.IN_PROGRESS, Status.NEEDS_CHECK)

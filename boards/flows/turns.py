@@ -24,7 +24,7 @@ def task_ended(at: Situation) -> str:
     """The step's task ended: its output completes the turn, its error fails the step, any other end pauses the run."""
     if branch := branches.of_task(at):
         return branches.task_ended(at, branch)
-    task = runs.task_of(at.visit)
+    task = _ended_task(at)
     ending = at.facts.get("ending", "")
     if task is None or task.pk != at.facts.get("task_key") or task.status != ending:
         return OVERTAKEN  # another task is the turn's by now, or this one was retried and ended anew
@@ -42,6 +42,14 @@ def task_ended(at: Situation) -> str:
     turn = Turn(how, open_question(at), signal=signal is not None)
     actor = task.assignee or at.run.flow.name if how is How.NATURAL else _canceller(task)
     return end_turn(at, turn, actor, StepChange.Trigger.ON_TURN_COMPLETE)
+
+
+def _ended_task(at: Situation) -> Task | None:
+    """What a turn's end needs of its task; a goal or a context may be long."""
+    if at.visit.task_id is None:
+        return None
+    told = ("status", "output", "error", "assignee")
+    return Task.objects.only(*told).filter(pk=at.visit.task_id).first()
 
 
 def hold_closed(at: Situation) -> str:

@@ -54,7 +54,8 @@ def file_all(
 
     `message`: put behind the prompts as it stands; no template is read in it.
     """
-    known, given = data.values(run, flow), data.task_input(run)
+    visits = data.visits_of(run)
+    known, given = data.values(run, flow, visits=visits), data.task_input(run, visits)
     filings = [
         Filing(
             goal="\n\n".join(part for part in (goal_of(flow, step.prompt, known), message) if part),

@@ -19,7 +19,7 @@ Result = TypeVar("Result")
 class DatabaseThread:
     """Runs one call after the other. Its connection is kept between calls and given up when it is broken or old.
 
-    That is so whatever CONN_MAX_AGE says: for requests it is 0 (`orchestra.asgi`).
+    That is so whatever CONN_MAX_AGE says.
     """
 
     def __init__(self, name: str) -> None:

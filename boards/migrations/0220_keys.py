@@ -9,7 +9,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('boards', '0240_lean_log'),
+        ('boards', '0200_told_by_flows'),
     ]
 
     operations = [

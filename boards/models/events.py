@@ -51,6 +51,8 @@ class Event(models.Model):
             models.Index(fields=["board", "xid", "id"], include=["task", "run", "kind"], name="event_catch_up"),
             models.Index(fields=["task", "id"], name="event_by_task"),
             models.Index(fields=["run", "id"], condition=models.Q(run__isnull=False), name="event_by_run"),
+            # What flows told people lately, of which a member's own are counted on every page.
+            models.Index(fields=["space", "at"], condition=models.Q(kind="run.notified"), name="event_told"),
         ]
 
     def __str__(self) -> str:

@@ -90,6 +90,8 @@ class Delivery(models.Model):
     # `failed_debt_id` is the one that could not be paid, where that is what is told.
     debt_id = models.BigIntegerField(null=True, blank=True)
     failed_debt_id = models.BigIntegerField(null=True, blank=True)
+    # What a flow told, by its event; the log outlives what it is about, so this is no foreign key either.
+    event_id = models.BigIntegerField(null=True, blank=True)
     state = models.CharField(max_length=8, choices=State, default=State.WAITING)
     at = models.DateTimeField()
     created_at = stamp()

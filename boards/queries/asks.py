@@ -7,7 +7,7 @@ form. Drafts and prompts are other people's text: nothing here makes markup of t
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
@@ -15,7 +15,9 @@ from urllib.parse import urlsplit
 
 from django.db.models import BooleanField, ExpressionWrapper, Q, QuerySet
 from django.db.models.functions import Now
+from django.utils.functional import Promise
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from boards import policy
 from boards.models import FlowRun, FlowStep, Hold, Member, Role, Session, Task, Visit
@@ -28,6 +30,36 @@ from boards.states import HoldKind, HoldState
 
 _HEADING: Final = 200
 _NOES: Final = frozenset({"no", "reject", "request_changes", "discard"})
+
+# Of each the one that is shown is put into the reader's language.
+_ASKS: Final[Mapping[str, Promise]] = {
+    HoldKind.QUESTION: gettext_lazy("asks a question"),
+    HoldKind.CONFIRM: gettext_lazy("asks for a yes or a no"),
+    HoldKind.APPROVAL: gettext_lazy("asks for approval"),
+    HoldKind.REVIEW: gettext_lazy("asks for a review"),
+    HoldKind.INPUT: gettext_lazy("asks for input"),
+    HoldKind.GATE: gettext_lazy("wants to send this and needs a yes"),
+}
+_PAIRS: Final[Mapping[str, Sequence[tuple[str, Promise, str, str]]]] = {
+    HoldKind.CONFIRM: (("yes", gettext_lazy("Yes"), "yes", "a"), ("no", gettext_lazy("No"), "no", "r")),
+    HoldKind.APPROVAL: (
+        ("approve", gettext_lazy("Approve"), "yes", "a"),
+        ("reject", gettext_lazy("Reject"), "no", "r"),
+    ),
+    HoldKind.REVIEW: (
+        ("approve", gettext_lazy("Approve"), "yes", "a"),
+        ("request_changes", gettext_lazy("Request changes"), "no", "r"),
+    ),
+    HoldKind.GATE: (("send", gettext_lazy("Send"), "yes", "a"), ("discard", gettext_lazy("Discard"), "no", "r")),
+}
+_DID: Final = {
+    "approve": gettext_lazy("%(who)s approved"),
+    "reject": gettext_lazy("%(who)s rejected"),
+    "request_changes": gettext_lazy("%(who)s asked for changes"),
+    "send": gettext_lazy("%(who)s sent it"),
+    "discard": gettext_lazy("%(who)s discarded it"),
+}
+_SAID: Final = {"yes": gettext_lazy("%(who)s said yes"), "no": gettext_lazy("%(who)s said no")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,12 +136,29 @@ class AskView:
 
 
 def asks_for(member: Member, *, task: Task | None = None, run: FlowRun | None = None) -> list[AskView]:
-    """The holds of a task, or of a run with its tasks: open ones first, due soonest, then the closed, newest first."""
-    subject = Q(task=task) if task else Q(visit__run=run) | Q(task__visit__run=run)
-    holds = list(_holds(member).filter(subject))
+    """The holds of a task, or of a run with its tasks: open ones first, due soonest, then the closed, newest first.
+
+    A closed one of a task comes without its draft, which stands on its own page.
+    """
+    holds = _of_task(member, task) if task else list(_holds(member).filter(_of_run(run)))
     open_ = sorted((h for h in holds if h.state == HoldState.OPEN), key=_by_due)
     closed = sorted((h for h in holds if h.state != HoldState.OPEN), key=lambda h: h.answered_at or h.asked_at)
-    return view_all([*open_, *reversed(closed)], member)
+    ordered = [*open_, *reversed(closed)]
+    steps = step_names(found for hold in holds if (found := run_of(hold)))
+    return [_view(hold, member, steps, whole=task is None or hold.state == HoldState.OPEN) for hold in ordered]
+
+
+def _of_run(run: FlowRun | None) -> Q:
+    return Q(visit__run=run) | Q(task__visit__run=run)
+
+
+def _of_task(member: Member, task: Task) -> list[Hold]:
+    """All have the one task that was read: joined to each it would come, whatever it weighs, as often as it asked."""
+    rows = _holds(member).select_related(None).select_related(*_BESIDE).filter(task=task)
+    holds = list(rows)
+    for hold in holds:
+        hold.task = task
+    return holds
 
 
 def ask(member: Member, hold_id: int) -> AskView | None:
@@ -162,38 +211,12 @@ def choices_of(kind: str, options: Any) -> tuple[Choice, ...]:
     if kind == HoldKind.QUESTION:
         rows = [row for row in options if isinstance(row, dict)] if isinstance(options, list) else []
         return tuple(_option(row, number) for number, row in enumerate(rows, start=1))
-    pairs: dict[str, tuple[Choice, ...]] = {
-        HoldKind.CONFIRM: (
-            Choice("yes", _("Yes"), style="yes", key="a"),
-            Choice("no", _("No"), style="no", key="r"),
-        ),
-        HoldKind.APPROVAL: (
-            Choice("approve", _("Approve"), style="yes", key="a"),
-            Choice("reject", _("Reject"), style="no", key="r"),
-        ),
-        HoldKind.REVIEW: (
-            Choice("approve", _("Approve"), style="yes", key="a"),
-            Choice("request_changes", _("Request changes"), style="no", key="r"),
-        ),
-        HoldKind.GATE: (
-            Choice("send", _("Send"), style="yes", key="a"),
-            Choice("discard", _("Discard"), style="no", key="r"),
-        ),
-    }
-    return pairs.get(kind, ())
+    return tuple(Choice(value, str(label), style=style, key=key) for value, label, style, key in _PAIRS.get(kind, ()))
 
 
 def asks_words(kind: str) -> str:
     """What follows the asker's name at the head of a question: "shell" … "wants to send this and needs your yes"."""
-    words: dict[str, str] = {
-        HoldKind.QUESTION: _("asks a question"),
-        HoldKind.CONFIRM: _("asks for a yes or a no"),
-        HoldKind.APPROVAL: _("asks for approval"),
-        HoldKind.REVIEW: _("asks for a review"),
-        HoldKind.INPUT: _("asks for input"),
-        HoldKind.GATE: _("wants to send this and needs a yes"),
-    }
-    return words.get(kind, _("asks"))
+    return str(_ASKS[kind]) if kind in _ASKS else _("asks")
 
 
 def answer_words(hold: Hold, reader: int | None = None) -> str:
@@ -205,15 +228,7 @@ def answer_words(hold: Hold, reader: int | None = None) -> str:
         return hold.closed_reason or _("Discarded: nobody needs the answer any more.")
     if hold.state == HoldState.EXPIRED:
         return _expired_words(hold, choice)
-    words = {
-        "approve": _("%(who)s approved"),
-        "reject": _("%(who)s rejected"),
-        "request_changes": _("%(who)s asked for changes"),
-        "send": _("%(who)s sent it"),
-        "discard": _("%(who)s discarded it"),
-    }
-    if hold.kind == HoldKind.CONFIRM:
-        words = {"yes": _("%(who)s said yes"), "no": _("%(who)s said no")}
+    words = _SAID if hold.kind == HoldKind.CONFIRM else _DID
     if hold.kind in {HoldKind.QUESTION, HoldKind.INPUT} or choice not in words:
         label = option_label(hold.options, choice)
         return (
@@ -221,7 +236,7 @@ def answer_words(hold: Hold, reader: int | None = None) -> str:
             if label
             else _("%(who)s answered") % {"who": who}
         )
-    return words[choice] % {"who": who}
+    return str(words[choice]) % {"who": who}
 
 
 def _expired_words(hold: Hold, choice: str) -> str:
@@ -234,6 +249,9 @@ def _expired_words(hold: Hold, choice: str) -> str:
     return _("By deadline: nobody answered")
 
 
+_BESIDE: Final = ("board", "visit__run__flow", "assignee", "asker_session", "answered_by")
+
+
 def _holds(member: Member) -> QuerySet[Hold]:
     settling = ExpressionWrapper(
         Q(settles_at__isnull=False, settles_at__gt=Now(), read_at=None), output_field=BooleanField()
@@ -241,9 +259,7 @@ def _holds(member: Member) -> QuerySet[Hold]:
     # Of partitioned boards one's own rows only; operators look into any.
     seen = Q() if member.role == Role.OPERATOR else Q(task=None) | own_rows(member, "task__partition")
     holds = Hold.objects.filter(seen, board__space_id=member.space_id).annotate(is_settling=settling)
-    return holds.select_related(
-        "board", "task__visit__run__flow", "visit__run__flow", "assignee", "asker_session", "answered_by"
-    )
+    return holds.select_related("task__visit__run__flow", *_BESIDE)
 
 
 def sender_words(hold: Hold) -> str:
@@ -263,7 +279,7 @@ def _by_due(hold: Hold) -> tuple[bool, datetime, int]:
     return (at is None, at or hold.asked_at, hold.pk)
 
 
-def _view(hold: Hold, member: Member, steps: dict[tuple[int, str], str]) -> AskView:
+def _view(hold: Hold, member: Member, steps: dict[tuple[int, str], str], *, whole: bool = True) -> AskView:
     visit = visit_of(hold)
     run = visit.run if visit else None
     answer = hold.answer if isinstance(hold.answer, dict) else {}
@@ -275,7 +291,7 @@ def _view(hold: Hold, member: Member, steps: dict[tuple[int, str], str]) -> AskV
         kind_label=HoldKind(hold.kind).label,
         choices=choices_of(hold.kind, hold.options),
         fields=fields_of(hold.schema) if hold.kind == HoldKind.INPUT else (),
-        draft=_shown(hold),
+        draft=_shown(hold) if whole else None,
         silence=if_nobody(hold),
         may_answer=hold.state == HoldState.OPEN and may_answer(member, hold),
         whose=whose_words(member, hold.assignee.display if hold.assignee else "", hold.assignee_id, hold.assignee_role),

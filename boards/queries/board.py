@@ -8,17 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from django.contrib.postgres.expressions import ArraySubquery
-from django.db.models import CharField, Count, Func, OuterRef, Q
-from django.db.models.functions import Cast, JSONObject, Now
+from django.db import DEFAULT_DB_ALIAS
+from django.db.models import Count, OuterRef, Q, QuerySet
+from django.db.models.functions import JSONObject, Now
 
 from boards.errors import BoardNotFound
-from boards.models import Board, Process, RosterEntry, Space, Task
+from boards.models import Board, Member, Process, RosterEntry, Space, Task
 from boards.queries import clock
 from boards.queries.cards import CardView, Roster, read_cards, roster_of
-from boards.queries.catchup import epoch
+from boards.queries.catchup import cursor_at, snapshot
 from boards.queries.drains import SILENT_AFTER
 from boards.queries.filters import BoardFilter
 from boards.queries.lanes import (
@@ -31,13 +32,14 @@ from boards.queries.lanes import (
     matching_keys,
     next_keys,
 )
-from boards.queries.partitions import address_of
+from boards.queries.partitions import address_of, own_rows
+from boards.queries.statements import made_once
 from boards.states import Status
 
 __all__ = ["BoardFacts", "BoardPage", "CardsUpdate", "board_facts", "board_page", "cards", "lane_counts", "lane_page"]
 
 
-NO_PARTITION = Q(partition="")
+_COLUMNS: Final = tuple(column.attname for column in Board._meta.concrete_fields)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,12 +126,22 @@ class CardsUpdate:
     gone: list[int] = field(default_factory=list)
 
 
-def board_facts(space: Space | int, slug: str, seen: Q = NO_PARTITION) -> BoardFacts:
-    """One query. `seen`: which rows there are for the reader. Raises BoardNotFound, also for another space's."""
-    board = _annotated(Board.objects.filter(space=space, slug=slug), seen).first()
-    if board is None:
-        raise BoardNotFound
-    return _facts(board)
+def board_facts(space: Space | int, slug: str, partition: str = "", reader: int = 0) -> BoardFacts:
+    """One query. Of a partitioned board it tells of what runs in `partition`, else in those of the user `reader`.
+
+    Raises BoardNotFound, also for another space's.
+    """
+    found = _named(space.pk if isinstance(space, Space) else space, slug, partition, reader)
+    for row in found.dicts():
+        return _facts(row)
+    raise BoardNotFound
+
+
+@made_once
+def _named(space_id: int, slug: str, partition: str, reader: int) -> QuerySet[Any, Any]:
+    # Without a reader nothing is told of what runs on a partitioned board, since it may be another's.
+    seen = Q(partition=partition) if partition or not reader else own_rows(Member(user_id=reader))
+    return _shaped(Board.objects.filter(space=space_id, slug=slug), seen)
 
 
 def board_page(facts: BoardFacts, filters: BoardFilter) -> BoardPage:
@@ -153,17 +165,22 @@ def cards(board: Board | int, keys: Iterable[int], filters: BoardFilter | None =
     """What a socket sends of these tasks; `filters` None means all of the board. Two queries, three with a filter."""
     wanted = list(keys)
     pk = board.pk if isinstance(board, Board) else board
-    row = _annotated(Board.objects.filter(pk=pk)).first()
-    if row is None:
+    facts = next(map(_facts, _keyed(pk).dicts()), None)
+    if facts is None:
         return CardsUpdate([], wanted)
+    board = facts.board
     if filters is not None and filters.chosen:  # the cards' links stay in the partition
-        row.slug = address_of(row.slug, filters.partition)
-    facts = _facts(row)
-    matching = matching_keys(row, BoardFilter() if filters is None else filters, wanted)
-    return CardsUpdate(read_cards(row, facts.roster, matching), sorted(set(wanted) - set(matching)))
+        board.slug = address_of(board.slug, filters.partition)
+    matching = matching_keys(board, BoardFilter() if filters is None else filters, wanted)
+    return CardsUpdate(read_cards(board, facts.roster, matching), sorted(set(wanted) - set(matching)))
 
 
-def _annotated(boards: Any, seen: Q = NO_PARTITION) -> Any:
+@made_once
+def _keyed(pk: int) -> QuerySet[Any, Any]:
+    return _shaped(Board.objects.filter(pk=pk), Q(partition=""))
+
+
+def _shaped(boards: QuerySet[Board], seen: Q) -> QuerySet[Any, Any]:
     outer = OuterRef("pk")
     entry = JSONObject(
         name="name", kind="kind", user="user_id", first="user__first_name", last="user__last_name",
@@ -174,7 +191,6 @@ def _annotated(boards: Any, seen: Q = NO_PARTITION) -> Any:
         "host", "pk"
     )
     working = (
-        # Without a reader nothing is told of what runs on a partitioned board, since it may be another's.
         Task.objects.filter(seen, board=outer, status=Status.IN_PROGRESS)
         .order_by()
         .values("assignee")
@@ -186,15 +202,16 @@ def _annotated(boards: Any, seen: Q = NO_PARTITION) -> Any:
         drain_rows=ArraySubquery(alive.values(json=drain)),
         working_rows=ArraySubquery(working),
         db_now=clock.annotation(),
-        snapshot=Cast(Func(function="pg_current_snapshot", output_field=CharField()), CharField()),
-    )
+        snapshot=snapshot(),
+    ).values(*_COLUMNS, "roster_rows", "drain_rows", "working_rows", "db_now", "snapshot")
 
 
-def _facts(board: Any) -> BoardFacts:
-    clock.heard(board.db_now)
-    serving = [d for d in board.drain_rows if not d["boards"] or board.pk in d["boards"]]
-    roster = roster_of(board, board.roster_rows, serving)
-    running = {row["name"]: row for row in board.working_rows}
+def _facts(row: dict[str, Any]) -> BoardFacts:
+    clock.heard(row["db_now"])
+    board = Board.from_db(DEFAULT_DB_ALIAS, _COLUMNS, [row[name] for name in _COLUMNS])
+    serving = [d for d in row["drain_rows"] if not d["boards"] or board.pk in d["boards"]]
+    roster = roster_of(board, row["roster_rows"], serving)
+    running = {working["name"]: working for working in row["working_rows"]}
     names = tuple(
         Agent(
             entry["name"],
@@ -203,7 +220,7 @@ def _facts(board: Any) -> BoardFacts:
             running.get(entry["name"], {}).get("asks", 0),
             roster.serves(entry["name"]),
         )
-        for entry in board.roster_rows
+        for entry in row["roster_rows"]
     )
     drains = Drains(
         len(serving),
@@ -211,4 +228,4 @@ def _facts(board: Any) -> BoardFacts:
         sum(min(d["busy"], d["slots"]) for d in serving),
         tuple(d["host"] for d in serving),
     )
-    return BoardFacts(board, roster, names, drains, f"{epoch()}:{board.snapshot}")
+    return BoardFacts(board, roster, names, drains, cursor_at(row["snapshot"]))

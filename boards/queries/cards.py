@@ -20,6 +20,7 @@ from django.db.models.functions import Coalesce, JSONObject, Least, Left
 from boards.models import Attempt, Board, Branch, Debt, Hold, RosterEntry, Task, TaskDep
 from boards.queries.drains import silent_since
 from boards.queries.lanes import place, place_ticks
+from boards.queries.statements import has_asked_key, made_once
 from boards.states import TERMINAL, HoldState, Status
 
 NOTE_LENGTH: Final = 300  # three lines of a card; the task page has the whole
@@ -114,11 +115,13 @@ def task_dom_id(board_id: int, public_id: str, partition: str = "") -> str:
 
 def read_cards(board: Board, roster: Roster, keys: Iterable[int]) -> list[CardView]:
     """The cards of these tasks, in the order of their places. One query."""
-    rows = list(_rows(Task.objects.filter(board=board, pk__in=list(keys))))
+    rows = _rows(board.pk).dicts(list(keys))
     return sorted((_view(board, roster, row) for row in rows), key=lambda card: card.place)
 
 
-def _rows(tasks: QuerySet[Task]) -> Iterable[Any]:
+@made_once
+def _rows(board_id: int) -> QuerySet[Any, Any]:
+    tasks = Task.objects.filter(has_asked_key(), board=board_id)
     # Wide columns (goal, output, context) are cut or picked from in the database: a card needs a line of each.
     open_holds = Hold.objects.filter(task=OuterRef("pk"), state=HoldState.OPEN).order_by("pk")
     unmet = TaskDep.objects.filter(dependent=OuterRef("pk")).exclude(dependency__status=Status.COMPLETED)

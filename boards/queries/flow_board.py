@@ -208,7 +208,7 @@ def _column(
     ended: Sequence[int],
     cards: Mapping[int, RunCard],
 ) -> Column:
-    limits: Limits = limits_of(told)
+    limits: Limits = limits_of(told.steps)
     is_known = told.step(step.key) is not None
     ins, line = keys
     there = [run for run in (*live.admitted.get(step.key, ()), *live.queued.get(step.key, ())) if run in live.matching]

@@ -79,7 +79,7 @@ def moves_of(flow: Flow, runs: Sequence[FlowRun]) -> Moves:
     newest = FlowVersion.objects.filter(flow=flow).select_related("flow").order_by("-number").first()
     if newest is None:
         return Moves((), _("This flow has no version yet."))
-    limits = limits_of(definition.load(newest))
+    limits = limits_of(definition.steps_of(newest))
     taken, lines = _occupancy(flow)
     run = runs[0] if len(runs) == 1 else None
     told = definition.load(run.version if run else newest)

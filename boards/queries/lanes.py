@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Final
+from typing import Any, Final
 
 from django.db.models import (
     BigIntegerField,
     Case,
     Count,
-    DateTimeField,
     F,
     Func,
     IntegerField,
@@ -29,7 +28,8 @@ from django.db.models.functions import Coalesce, Length, Now
 
 from boards.models import Board, RosterEntry, Task
 from boards.queries.filters import BoardFilter
-from boards.states import LIVE, Status
+from boards.queries.statements import has_asked_key, made_once
+from boards.states import LIVE, TERMINAL, Status
 
 PAGE: Final = 50
 FIRST: Final = {Status.COMPLETED: 12, Status.CANCELLED: 12}  # what is over steps back; the others begin with a page
@@ -93,14 +93,22 @@ def place_ticks() -> Func:
 
 def first_keys(board: Board, filters: BoardFilter) -> dict[str, list[int]]:
     """The keys of each lane's first page, in any order. One query."""
-    arms = [
-        _ordered(_matching(board, filters), status).values_list("key", "status")[: FIRST.get(status, PAGE)]
-        for status in STATUSES
-    ]
     found: dict[str, list[int]] = {status: [] for status in STATUSES}
-    for key, status in arms[0].union(*arms[1:], all=True):
+    for key, status in _first(*_asked_of(board), filters).tuples():
         found[status].append(key)
     return found
+
+
+@made_once
+def _first(pk: int, partition_by: str, filters: BoardFilter) -> QuerySet[Any, Any]:
+    tasks = _matching(Board(pk=pk, partition_by=partition_by), filters)
+    arms = [_ordered(tasks, status).values_list("key", "status")[: FIRST.get(status, PAGE)] for status in STATUSES]
+    return arms[0].union(*arms[1:], all=True)
+
+
+def _asked_of(board: Board) -> tuple[int, str]:
+    """All of a board that a statement depends on."""
+    return board.pk, board.partition_by
 
 
 def next_keys(board: Board, filters: BoardFilter, status: str, after: str) -> list[int]:
@@ -114,27 +122,40 @@ def next_keys(board: Board, filters: BoardFilter, status: str, after: str) -> li
 
 def matching_keys(board: Board, filters: BoardFilter, keys: Iterable[int]) -> list[int]:
     """Those of `keys` that are of this board and match."""
-    return list(_matching(board, filters).filter(pk__in=list(keys)).values_list("key", flat=True))
+    return [key for (key,) in _matched(*_asked_of(board), filters).tuples(list(keys))]
+
+
+@made_once
+def _matched(pk: int, partition_by: str, filters: BoardFilter) -> QuerySet[Any, Any]:
+    return _matching(Board(pk=pk, partition_by=partition_by), filters).filter(has_asked_key()).values_list("key")
 
 
 def lane_counts(board: Board, filters: BoardFilter) -> Counts:
     """What stands in the lane heads. One query, by index alone for what has ended."""
+    rows = list(_counted(*_asked_of(board), filters).tuples())
+    found = {status: LaneCount(status, n, oldest, recent) for status, n, oldest, recent, _waits in rows}
+    waiting = sum(waits for *_count, waits in rows)
+    return Counts({status: found.get(status, LaneCount(status)) for status in STATUSES}, waiting)
+
+
+@made_once
+def _counted(pk: int, partition_by: str, filters: BoardFilter) -> QuerySet[Any, Any]:
+    board = Board(pk=pk, partition_by=partition_by)
     tasks = _matching(board, filters).order_by()
     live = tasks.filter(status__in=sorted(LIVE)).values("status")
-    ended = tasks.exclude(status__in=sorted(LIVE)).values("status")
-    none = Value(None, output_field=DateTimeField())
+    ended = tasks.filter(status__in=sorted(TERMINAL)).values("status")  # named, so that the index serves it
     zero = Value(0, output_field=IntegerField())
-    rows = live.annotate(n=Count("*"), oldest=Min(_since()), recent=zero).union(
-        ended.annotate(n=Count("*"), oldest=Min("updated_at"), recent=Count("pk", filter=_recent())),
-        tasks.filter(waits_on_person(board))
-        .annotate(waits=Value("waits"))
-        .values("waits")
-        .annotate(n=Count("*"), oldest=none, recent=zero),
-        all=True,
+    waits = Count("status", filter=waits_on_person(board))
+    return (
+        live.annotate(n=Count("*"), oldest=Min(_since()), recent=zero, waits=waits)
+        .union(
+            ended.annotate(
+                n=Count("*"), oldest=Min("updated_at"), recent=Count("status", filter=_recent()), waits=zero
+            ),
+            all=True,
+        )
+        .values_list("status", "n", "oldest", "recent", "waits")
     )
-    found = {row["status"]: LaneCount(row["status"], row["n"], row["oldest"], row["recent"]) for row in rows}
-    waiting = found.pop("waits", LaneCount("waits")).count
-    return Counts({status: found.get(status, LaneCount(status)) for status in STATUSES}, waiting)
 
 
 def waits_on_person(board: Board) -> Q:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
-from django.db.models import BooleanField, Count, ExpressionWrapper, Q, Subquery, Window
+from django.db.models import BooleanField, Count, ExpressionWrapper, Q, QuerySet, Subquery, Window
 from django.db.models.functions import Left, Now
 
 from boards.models import Hold, Member, Task
 from boards.queries.asks import answer_words, heading_of
+from boards.queries.partitions import own_rows
+from boards.queries.statements import made_once
 from boards.queries.task_refs import label_of
 from boards.states import HoldState, Status
 
@@ -46,7 +49,8 @@ class Lately:
 
 def lately(member: Member, limit: int = 4) -> Lately:
     """Two queries, however much there is."""
-    answered = Hold.objects.filter(board__space_id=member.space_id, state=HoldState.ANSWERED)
+    seen = Q(task=None) | own_rows(member, "task__partition")
+    answered = Hold.objects.filter(seen, board__space_id=member.space_id, state=HoldState.ANSWERED)
     settling = ExpressionWrapper(Q(settles_at__isnull=False, settles_at__gt=Now()), output_field=BooleanField())
     mine = answered.filter(answered_by_id=member.user_id).order_by("-answered_at").values("answered_at")[:1]
     latest = list(
@@ -54,15 +58,21 @@ def lately(member: Member, limit: int = 4) -> Lately:
         .annotate(is_settling=settling, my_last=Subquery(mine))
         .order_by("-answered_at", "-pk")[:limit]
     )
-    working = Task.objects.filter(board__space_id=member.space_id, status=Status.IN_PROGRESS, kept_open_by="")
-    rows = list(
+    rows = _working(member.user_id, member.space_id, limit).tuples()
+    shown = tuple(Working(label_of(title, goal), who, note, slug, key) for title, goal, who, note, slug, key, _ in rows)
+    my_last = getattr(latest[0], "my_last", None) if latest else None
+    return Lately(tuple(_answered(hold, member) for hold in latest), shown, rows[0][-1] if rows else 0, my_last)
+
+
+@made_once
+def _working(user_id: int, space_id: int, limit: int) -> QuerySet[Any, Any]:
+    own = own_rows(Member(user_id=user_id))
+    working = Task.objects.filter(own, board__space_id=space_id, status=Status.IN_PROGRESS, kept_open_by="")
+    return (
         working.annotate(goal_head=Left("goal", 300), note_head=Left("status_note", 120), all=Window(Count("*")))
         .order_by("-updated_at")
         .values_list("title", "goal_head", "assignee", "note_head", "board__slug", "public_id", "all")[:limit]
     )
-    shown = tuple(Working(label_of(title, goal), who, note, slug, key) for title, goal, who, note, slug, key, _ in rows)
-    my_last = getattr(latest[0], "my_last", None) if latest else None
-    return Lately(tuple(_answered(hold, member) for hold in latest), shown, rows[0][-1] if rows else 0, my_last)
 
 
 def _answered(hold: Hold, member: Member) -> Answered:

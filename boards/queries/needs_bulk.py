@@ -83,6 +83,7 @@ ACTS: Final[dict[str, tuple[BulkAct, ...]]] = {
     "notice": (BulkAct("debt_retry", _("Try again")), BulkAct("debt_drop", _("Drop"), quiet=True)),
     "flow": (BulkAct("run_again", _("Run the step again")), BulkAct("mark_complete", _("Mark complete"), quiet=True)),
     "late": (BulkAct("seen", _("Mark as seen")),),
+    "told": (BulkAct("seen", _("Mark as seen")),),
 }
 
 

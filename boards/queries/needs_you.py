@@ -7,9 +7,11 @@ made in `boards.queries.waiting_words`; which rows there are, in `boards.queries
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from heapq import nsmallest
+from operator import attrgetter
 from typing import Final, Literal
 
 from django.db.models.functions import Now
@@ -19,7 +21,7 @@ from boards.queries import clock
 from boards.queries import waiting_rows as source
 from boards.queries.silence import IfNobody, if_nobody
 from boards.queries.task_refs import SILENT_AFTER
-from boards.queries.waiting_light import Light, debt_light, hold_light, run_light, task_light
+from boards.queries.waiting_light import Light, debt_light, hold_lights, run_light, task_lights, told_light
 from boards.queries.waiting_row import GROUPS, Row
 from boards.queries.waiting_rows import Counts
 
@@ -102,26 +104,27 @@ def waiting(
     key. Counts of each filter are of what it would show with the others as they are.
     """
     everything = _lights(member)
-    found = [light for light in everything if _matches(light, search)]
+    found = [light for light in everything if _matches(light, search)] if search else everything
     chosen = [light for light in found if _is_whose(light, whose)]
     slug = board.slug if isinstance(board, Board) else board or ""
     wanted = {"group": kind, "board_slug": slug, "who": agent, "flow_key": flow}
-    shown = sorted(_with(chosen, wanted), key=_order)
+    shown = _with(chosen, wanted)
     soon = clock.now() + SOON
-    page = _named([light.make() for light in shown[:limit]], member)
-    without_kind = list(_with(chosen, wanted, but="group"))
+    page = _named([light.make() for light in nsmallest(limit, shown, key=_order)], member)
+    without_kind = _with(chosen, wanted, but="group")
+    sections = Counter(_section(light, soon) for light in shown)
     return NeedsYou(
         rows=tuple(page),
-        sections=tuple(_sections(page, shown, soon)),
+        sections=tuple(_sections(page, sections, soon)),
         total=len(shown),
-        due_soon=sum(light.blocks and _is_soon(light, soon) for light in shown),
+        due_soon=sections["soon"],
         kinds=_kind_facets(without_kind),
         boards=_board_facets(_with(chosen, wanted, but="board_slug")),
         agents=_facets(_with(chosen, wanted, but="who"), "who"),
         flows=_facets(_with(chosen, wanted, but="flow_key"), "flow_key"),
         whose={name: sum(_is_whose(light, name) for light in found) for name in ("mine", "role", "all")},
         everything=len(without_kind),
-        counts=_counts(everything, member),
+        counts=_counts(everything),
     )
 
 
@@ -152,17 +155,15 @@ def row_of(member: Member, key: str) -> Row | None:
 
 
 def _lights(member: Member) -> list[Light]:
-    lights = [hold_light(fact, member) for fact in source.hold_rows(member)]
-    lights += [task_light(fact, member) for fact in source.task_rows(member, to_read=True)]
+    lights = [*hold_lights(member), *task_lights(member)]
     lights += [run_light(fact, member) for fact in source.run_rows(member)]
     lights += [debt_light(fact) for fact in source.debt_rows(member)]
+    lights += [told_light(fact) for fact in source.told_rows(member)]
     return lights
 
 
-def _counts(rows: Iterable[Light], member: Member) -> Counts:
+def _counts(rows: Iterable[Light]) -> Counts:
     """As `needs_counts` reads them, of rows that are read already."""
-    if not source.may_act(member):
-        return Counts()
     mine = [row.blocks for row in rows if row.mine]
     return Counts(sum(mine), len(mine) - sum(mine))
 
@@ -201,20 +202,18 @@ def _order(row: Light) -> tuple[bool, datetime, int, datetime, int]:
     return (not row.blocks, row.due_at or _NEVER, -row.priority, row.since, row.number)
 
 
-def _is_soon(row: Row | Light, soon: datetime) -> bool:
-    return row.due_at is not None and row.due_at <= soon
+def _section(row: Row | Light, soon: datetime) -> str:
+    if not row.blocks:
+        return "read"
+    if row.due_at is None:
+        return "none"
+    return "soon" if row.due_at <= soon else "later"
 
 
-def _sections(page: list[Row], shown: list[Light], soon: datetime) -> Iterable[Section]:
-    tests: list[tuple[str, Callable[[Row | Light], bool]]] = [
-        ("soon", lambda row: row.blocks and _is_soon(row, soon)),
-        ("later", lambda row: row.blocks and row.due_at is not None and not _is_soon(row, soon)),
-        ("none", lambda row: row.blocks and row.due_at is None),
-        ("read", lambda row: not row.blocks),
-    ]
-    for title, test in tests:
-        if rows := tuple(row for row in page if test(row)):
-            yield Section(title, rows, sum(map(test, shown)))
+def _sections(page: list[Row], totals: Mapping[str, int], soon: datetime) -> Iterable[Section]:
+    for title in ("soon", "later", "none", "read"):
+        if rows := tuple(row for row in page if _section(row, soon) == title):
+            yield Section(title, rows, totals[title])
 
 
 def _matches(row: Light, search: str) -> bool:
@@ -231,22 +230,22 @@ def _is_whose(row: Light, whose: str) -> bool:
     return row.mine if whose == "mine" else row.for_role if whose == "role" else True
 
 
-def _with(rows: Iterable[Light], wanted: Mapping[str, str], but: str = "") -> Iterator[Light]:
+def _with(rows: list[Light], wanted: Mapping[str, str], but: str = "") -> list[Light]:
     """The rows whose columns are as wanted; `but` is the one that may be anything."""
     asked = [(name, value) for name, value in wanted.items() if value and name != but]
-    return (row for row in rows if all(getattr(row, name) == value for name, value in asked))
+    return [row for row in rows if all(getattr(row, name) == value for name, value in asked)] if asked else rows
 
 
 def _facets(rows: Iterable[Light], column: str) -> tuple[Facet, ...]:
-    counts = Counter(getattr(row, column) for row in rows)
+    counts = Counter(map(attrgetter(column), rows))
     return tuple(Facet(value, value, counts[value]) for value in sorted(counts) if value)
 
 
 def _kind_facets(rows: Iterable[Light]) -> tuple[Facet, ...]:
-    counts = Counter(row.group for row in rows)
+    counts = Counter(map(attrgetter("group"), rows))
     return tuple(Facet(g.value, str(g.label), counts[g.value], g.icon) for g in GROUPS if counts[g.value])
 
 
 def _board_facets(rows: Iterable[Light]) -> tuple[Facet, ...]:
-    counts = Counter((row.board_name, row.board_slug) for row in rows if row.board_slug)
-    return tuple(Facet(slug, name, counts[name, slug]) for name, slug in sorted(counts))
+    counts = Counter(map(attrgetter("board_name", "board_slug"), rows))
+    return tuple(Facet(slug, name, counts[name, slug]) for name, slug in sorted(counts) if slug)

@@ -11,7 +11,7 @@ from typing import Any, Final
 from django.db.models import CharField, Exists, OuterRef, Q, QuerySet, Value
 from django.db.models.functions import Cast, Concat, Now
 
-from boards.models import Debt, Member, Role, Seen, Session, Task, TranscriptItem
+from boards.models import Debt, Event, Member, Role, Seen, Session, Task, TranscriptItem
 from boards.queries.partitions import own_rows
 from boards.queries.waiting_sources import when
 from boards.states import Status
@@ -25,6 +25,7 @@ def arms(member: Member) -> list[QuerySet[Any]]:
     return [
         *(rows.filter(mine) for rows, mine in task_arms(member).values()),
         unheard_notices(member),
+        told(member),
     ]
 
 
@@ -57,6 +58,13 @@ def unheard_notices(member: Member) -> QuerySet[Debt]:
     return lost.order_by() if member.role == Role.OPERATOR else Debt.objects.none()
 
 
+def told(member: Member) -> QuerySet[Event]:
+    """What flows told this member lately; nobody else is shown it. Each telling is an event, and a row, of its own."""
+    lately = Event.objects.filter(space_id=member.space_id, kind="run.notified", at__gt=Now() - SHOWN_FOR)
+    mine = lately.filter(run__isnull=False, data__users__contains=[member.user_id])
+    return mine.exclude(_seen(member, "told-", "pk")).order_by()
+
+
 def _seen(member: Member, prefix: str, field: str) -> Exists:
     key = Concat(Value(prefix), Cast(OuterRef(field), CharField()))
-    return Exists(Seen.objects.filter(member=member, key=key))
+    return Exists(Seen.objects.filter(member=member.pk, key=key))

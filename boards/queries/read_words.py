@@ -1,15 +1,69 @@
-"""What the rows say that only want to be read, and which acts they carry (spec: 04 section 3). Pure."""
+"""What the rows say that only want to be read, and which acts they carry (spec: 04 section 3; 05, `notify`). Pure."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from django.utils.translation import gettext as _
 
+from boards.markup import plain
 from boards.queries.cards import task_dom_id
 from boards.queries.waiting_row import Row, RowAct
 from boards.queries.waiting_words import name_of
+
+TITLE: Final = 160
+# Signs of markdown that a title leaves out: at the beginning of its line, around words, under a heading.
+_BEGINS: Final = re.compile(r"^(?:[#>]+|[-*+]|\d+[.)])\s+")
+_AROUND: Final = re.compile(r"\*\*|__|~~|`")
+_UNDER: Final = re.compile(r"=+|-+")
+# A first line with more to it than words: the text is then shown whole.
+_LINK: Final = re.compile(r"!?\[([^\[\]]*)\]\((?:[^()]|\([^()]*\))*\)")
+_BLOCK: Final = ("```", "~~~", "|")
+
+
+def told_row(it: Mapping[str, Any]) -> Row:
+    """What a flow told: the first line is the row's title, and what that does not say stands below."""
+    title, says = titled(plain(str(it["data"].get("text", ""))))
+    flow = it["run__flow__name"]
+    return Row(
+        key=f"told-{it['pk']}",
+        rev=0,
+        group="told",
+        title=title or flow,
+        words=_("Told by %(flow)s") % {"flow": flow},
+        who="",
+        by_person=False,
+        since=it["at"],
+        mine=True,
+        blocks=False,
+        board_id=it["board_id"],
+        board_slug=it["board__slug"],
+        board_name=it["board__name"],
+        subject=it["run__name"],
+        says=says,
+        flow_key=it["run__flow__key"],
+        run_id=it["run_id"],
+        run_number=it["run__number"],
+        version_id=it["run__version_id"],
+        step_key=str(it["data"].get("step", "")),
+        acts=(RowAct("seen", _("Mark as seen"), "seen"), RowAct("", _("Open the run"), "open", True)),
+    )
+
+
+def titled(text: str) -> tuple[str, str]:
+    """A title of plain words for a markdown text, and the markdown of what it leaves out; each may be ""."""
+    first, _newline, rest = text.strip().partition("\n")
+    rest = rest.strip("\n")
+    if first.startswith(_BLOCK):
+        return "", text.strip()
+    words = _AROUND.sub("", _LINK.sub(r"\1", _BEGINS.sub("", first))).strip()
+    title = words if len(words) <= TITLE else f"{words[: TITLE - 1]}…"
+    if title != words or _LINK.search(first) or "://" in first:
+        return title, text.strip()
+    under, _newline, below = rest.partition("\n")
+    return title, (below if _UNDER.fullmatch(under.strip()) else rest).strip()
 
 
 def read_task_row(it: Mapping[str, Any]) -> Row:

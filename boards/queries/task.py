@@ -175,7 +175,7 @@ def find_task(member: Member, slug: str, public_id: str) -> Task | None:
     owed = Debt.objects.filter(task=OuterRef("pk"))
     unanswered = Hold.objects.filter(task=OuterRef("pk"), attempt=0, source=Hold.Source.FILING, state="discarded")
     done = Task.objects.filter(follow_up_of=OuterRef("pk"), status=Status.COMPLETED)
-    found = rows.select_related("board").annotate(
+    found = rows.select_related("board", "visit__run__flow").annotate(
         db_now=Now(),
         drain=KT("claimed_by__drain"),
         silent_since=silent_since("drain"),

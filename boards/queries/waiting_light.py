@@ -1,20 +1,22 @@
 """What the list of *Needs you* has to know of every row: enough to filter, to count and to order it (spec: 04, 3.2).
 
-Two thousand rows may wait and fifty are shown, so a row's words are made only once it is shown. Pure.
+Two thousand rows may wait and thirty are shown, so the rest of a row is looked at only once it is shown. Reads only.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from functools import partial
 from typing import Any, NamedTuple
 
 from boards.models import Member
 from boards.queries.asks import is_for
-from boards.queries.read_words import read_task_row
+from boards.queries.read_words import read_task_row, told_row
 from boards.queries.silence import due_of
+from boards.queries.statements import Statement
 from boards.queries.waiting_row import Row
+from boards.queries.waiting_rows import all_holds, all_tasks
 from boards.queries.waiting_words import GROUP_OF, debt_row, hold_row, run_row, task_row
 from boards.states import Status
 
@@ -40,51 +42,71 @@ class Light(NamedTuple):
     make: Callable[[], Row]
 
 
-def hold_light(it: Mapping[str, Any], member: Member) -> Light:
-    role = it["assignee_role"]
-    return Light(
-        GROUP_OF[it["kind"]],
-        it["mine"],
-        bool(role) and is_for(member, None, role),
-        True,
-        due_of(it["due_at"], it["visit_due_at"]),
-        it["task__priority"] or it["run_priority"] or 0,
-        it["asked_at"],
-        it["board__slug"],
-        it["board__name"],
-        it["asker"],
-        it["flow_key"] or "",
-        f"hold-{it['pk']}",
-        it["pk"],
-        partial(hold_row, it, member),
-    )
+def hold_lights(member: Member) -> Iterator[Light]:
+    """One query."""
+    read = all_holds(member)
+    pick = read.pick(
+        "pk", "kind", "mine", "assignee_role", "due_at", "visit_due_at", "task__priority", "run_priority", "asked_at",
+        "board__slug", "board__name", "asker", "flow_key",
+    )  # fmt: skip
+    for raw in read.raw():
+        pk, kind, mine, role, due, visit_due, priority, run_priority, at, slug, board, asker, flow = pick(raw)
+        yield Light(
+            GROUP_OF[kind],
+            mine,
+            bool(role) and is_for(member, None, role),
+            True,
+            due_of(due, visit_due) if due or visit_due else None,
+            priority or run_priority or 0,
+            at,
+            slug,
+            board,
+            asker,
+            flow or "",
+            f"hold-{pk}",
+            pk,
+            partial(_whole, read, raw, hold_row, member),
+        )
 
 
-def task_light(it: Mapping[str, Any], member: Member) -> Light:
-    arm = it["arm"]
-    to_read = arm in READ_ARMS
-    since = {
-        "assigned": it["started_at"] if it["status"] == Status.IN_PROGRESS else it["created_at"],
-        "stuck": it["completed_at"],
-        "withdrawn": it["completed_at"],
-        "lost": it["lease_until"],
-    }.get(arm)
-    return Light(
-        READ_ARMS.get(arm, arm),
-        it["mine"],
-        False,
-        not to_read,
-        None if to_read else it["due_at"],
-        it["priority"],
-        since or it["updated_at"],
-        it["board__slug"],
-        it["board__name"],
-        it["filed_by"] if arm == "assigned" else it["assignee"],
-        (it["flow_key"] or "") if to_read else "",
-        "",
-        it["pk"],
-        partial(read_task_row, it) if to_read else partial(task_row, it, member),
-    )
+def task_lights(member: Member) -> Iterator[Light]:
+    """One query."""
+    read = all_tasks(member)
+    pick = read.pick(
+        "pk", "arm", "mine", "status", "due_at", "priority", "created_at", "updated_at", "started_at", "completed_at",
+        "lease_until", "board__slug", "board__name", "filed_by", "assignee", "flow_key",
+    )  # fmt: skip
+    for raw in read.raw():
+        (pk, arm, mine, status, due, priority, created, updated, started, completed, lease, slug, board, filed_by,
+         assignee, flow) = pick(raw)  # fmt: skip
+        to_read = arm in READ_ARMS
+        since = updated
+        if arm == "assigned":
+            since = (started if status == Status.IN_PROGRESS else created) or updated
+        elif arm in {"stuck", "withdrawn"}:
+            since = completed or updated
+        elif arm == "lost":
+            since = lease or updated
+        yield Light(
+            READ_ARMS.get(arm, arm),
+            mine,
+            False,
+            not to_read,
+            None if to_read else due,
+            priority,
+            since,
+            slug,
+            board,
+            filed_by if arm == "assigned" else assignee,
+            (flow or "") if to_read else "",
+            "",
+            pk,
+            partial(_whole, read, raw, read_task_row) if to_read else partial(_whole, read, raw, task_row, member),
+        )
+
+
+def _whole(read: Statement, raw: tuple[Any, ...], says: Callable[..., Row], *more: Any) -> Row:
+    return says(read.dict_of(raw), *more)
 
 
 def run_light(it: Mapping[str, Any], member: Member) -> Light:
@@ -111,6 +133,25 @@ def debt_light(it: Mapping[str, Any]) -> Light:
         f"debt-{it['pk']}",
         it["pk"],
         partial(debt_row, it),
+    )
+
+
+def told_light(it: Mapping[str, Any]) -> Light:
+    return Light(
+        "told",
+        True,
+        False,
+        False,
+        None,
+        0,
+        it["at"],
+        it["board__slug"],
+        it["board__name"],
+        "",
+        it["run__flow__key"],
+        f"told-{it['pk']}",
+        it["pk"],
+        partial(told_row, it),
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
@@ -15,6 +14,8 @@ from boards.queries.asks import Choice, choices_of
 from boards.queries.silence import IfNobody
 from boards.states import HoldKind
 
+_SHORT_SAID: Final = 400  # characters
+_FEW_LINES: Final = 8
 NOTHING_DUE: Final = IfNobody(None, "", "")
 
 
@@ -38,6 +39,7 @@ GROUPS: Final = (
     Group("flow", gettext_lazy("Flow steps"), "flow"),
     Group("lost", gettext_lazy("Lost workers"), "clock"),
     Group("debt", gettext_lazy("Not settled"), "mail-x"),
+    Group("told", gettext_lazy("Told by a flow"), "bell"),
     Group("late", gettext_lazy("Due time passed"), "clock"),
     Group("silent", gettext_lazy("Silent runs"), "clock"),
     Group("notice", gettext_lazy("Not told"), "mail-x"),
@@ -81,6 +83,7 @@ class Row:
     silence: IfNobody = NOTHING_DUE
     priority: int = 0
     why: str = ""
+    says: str = ""  # markdown of others, shown whole under the title
     tone: str = ""
     task_id: str = ""
     flow_key: str = ""
@@ -110,7 +113,14 @@ class Row:
 
     @property
     def searched(self) -> str:
-        return f"{self.title} {self.subject} {self.who} {self.board_name} {self.words} {self.why}".casefold()
+        return (
+            f"{self.title} {self.subject} {self.who} {self.board_name} {self.words} {self.why} {self.says}".casefold()
+        )
+
+    @property
+    def says_much(self) -> bool:
+        """Whether it would push the rows below far down."""
+        return len(self.says) > _SHORT_SAID or self.says.count("\n") > _FEW_LINES
 
     @property
     def quick_choices(self) -> tuple[Choice, ...]:
@@ -119,11 +129,6 @@ class Row:
             return ()
         choices = choices_of(self.hold_kind, self.options)
         return choices if len(choices) <= 4 and sum(len(c.label) for c in choices) <= 60 else ()
-
-    @property
-    def form_key(self) -> str:
-        """The idempotency key of one rendered form."""
-        return uuid.uuid4().hex
 
     @property
     def open_label(self) -> str:

@@ -20,6 +20,7 @@ from boards.models import Branch, Debt, FlowRun, FlowStep, Hold, Member, Role, R
 from boards.queries import read_rows
 from boards.queries.cards import step_due_at
 from boards.queries.partitions import own_rows
+from boards.queries.statements import Statement, made_once
 from boards.queries.waiting_sources import flag, when
 from boards.states import LIVE, HoldKind, HoldState, Phase, RunStatus, Status
 
@@ -60,7 +61,23 @@ class Counts:
 def count(member: Member) -> Counts:
     """How much waits on the member; one query."""
     if not may_act(member):
-        return Counts()
+        return Counts(to_read=read_rows.told(member).count())
+    found = _counts(*_asked_by(member)).tuples()
+    return Counts(sum(n for blocks, n in found if blocks), sum(n for blocks, n in found if not blocks))
+
+
+def _asked_by(member: Member) -> tuple[int, int, int, str]:
+    """All of a member that a statement depends on."""
+    return member.pk, member.user_id, member.space_id, member.role
+
+
+def _member(pk: int, user_id: int, space_id: int, role: str) -> Member:
+    return Member(pk=pk, user_id=user_id, space_id=space_id, role=role)
+
+
+@made_once
+def _counts(*asked_by: Any) -> QuerySet[Any, Any]:
+    member = _member(*asked_by)
     blocking = [
         _open_holds(member).filter(_hold_mine(member)),
         *(source.filter(mine) for source, mine in _task_arms(member).values()),
@@ -69,8 +86,7 @@ def count(member: Member) -> Counts:
     ]
     counted = [_counted(arm, blocks=True) for arm in blocking]
     counted += [_counted(arm, blocks=False) for arm in read_rows.arms(member)]
-    found = list(counted[0].union(*counted[1:], all=True).order_by())
-    return Counts(sum(n for blocks, n in found if blocks), sum(n for blocks, n in found if not blocks))
+    return counted[0].union(*counted[1:], all=True).order_by()
 
 
 def _counted(arm: QuerySet[Any], *, blocks: bool) -> QuerySet[Any]:
@@ -81,7 +97,21 @@ def _counted(arm: QuerySet[Any], *, blocks: bool) -> QuerySet[Any]:
 
 def hold_rows(member: Member, only: Q = ALL) -> Iterator[Mapping[str, Any]]:
     """Open holds of every kind, whoever they are for; `visit_due_at` where the hold's task works in an open visit."""
-    yield from (
+    yield from _holds(member, only)
+
+
+def all_holds(member: Member) -> Statement:
+    """What reads `hold_rows` of a member."""
+    return _all_holds(*_asked_by(member))
+
+
+@made_once
+def _all_holds(*asked_by: Any) -> QuerySet[Any, Any]:
+    return _holds(_member(*asked_by), ALL)
+
+
+def _holds(member: Member, only: Q) -> QuerySet[Any, Any]:
+    return (
         _open_holds(member)
         .filter(only)
         .annotate(
@@ -107,12 +137,23 @@ def hold_rows(member: Member, only: Q = ALL) -> Iterator[Mapping[str, Any]]:
     )  # fmt: skip
 
 
-def task_rows(member: Member, only: Q = ALL, *, to_read: bool = False) -> Iterator[Mapping[str, Any]]:
-    """Tasks to check, to work, Stuck, or without their worker, and with `to_read` those that block nothing.
+def task_rows(member: Member, only: Q = ALL) -> Iterator[Mapping[str, Any]]:
+    """Tasks to check, to work, Stuck, or without their worker. `arm` says which. One query."""
+    yield from _tasks(_task_arms(member), member, only)
 
-    `arm` says which. One query.
-    """
-    arms = _task_arms(member) | (read_rows.task_arms(member) if to_read else {})
+
+def all_tasks(member: Member) -> Statement:
+    """What reads `task_rows` of a member, and those tasks that block nothing and only want to be read."""
+    return _all_tasks(*_asked_by(member))
+
+
+@made_once
+def _all_tasks(*asked_by: Any) -> QuerySet[Any, Any]:
+    member = _member(*asked_by)
+    return _tasks(_task_arms(member) | read_rows.task_arms(member), member, ALL)
+
+
+def _tasks(arms: Mapping[str, tuple[QuerySet[Task], Q]], member: Member, only: Q) -> QuerySet[Any, Any]:
     shaped = [
         source.filter(only)
         .order_by()
@@ -127,12 +168,21 @@ def task_rows(member: Member, only: Q = ALL, *, to_read: bool = False) -> Iterat
         )
         for name, (source, mine) in arms.items()
     ]  # fmt: skip
-    yield from shaped[0].union(*shaped[1:], all=True)
+    return shaped[0].union(*shaped[1:], all=True)
 
 
 def run_rows(member: Member, only: Q = ALL) -> Iterator[Mapping[str, Any]]:
     """Flow runs that failed, and those whose turn is over with nobody and nothing to move them on."""
-    yield from (
+    yield from _all_runs(*_asked_by(member)).dicts() if only is ALL else _shown_runs(member, only)
+
+
+@made_once
+def _all_runs(*asked_by: Any) -> QuerySet[Any, Any]:
+    return _shown_runs(_member(*asked_by), ALL)
+
+
+def _shown_runs(member: Member, only: Q) -> QuerySet[Any, Any]:
+    return (
         _runs(member)
         .filter(only)
         .annotate(mine=flag(_run_mine(member) & when(may_act(member))), why=Left("error", 1_000))
@@ -148,9 +198,17 @@ def run_rows(member: Member, only: Q = ALL) -> Iterator[Mapping[str, Any]]:
 
 def debt_rows(member: Member, only: Q = ALL) -> Iterator[Mapping[str, Any]]:
     """Debts that failed for good, and stops that have not succeeded yet; operators only."""
-    if member.role != Role.OPERATOR:
-        return
-    yield from (
+    if member.role == Role.OPERATOR:
+        yield from _all_debts(*_asked_by(member)).dicts() if only is ALL else _shown_debts(member, only)
+
+
+@made_once
+def _all_debts(*asked_by: Any) -> QuerySet[Any, Any]:
+    return _shown_debts(_member(*asked_by), ALL)
+
+
+def _shown_debts(member: Member, only: Q) -> QuerySet[Any, Any]:
+    return (
         (_debts(member) | read_rows.unheard_notices(member))
         .filter(only)
         .annotate(why=Left("last_error", 1_000), goal=Left("task__goal", _SHORT))
@@ -158,6 +216,18 @@ def debt_rows(member: Member, only: Q = ALL) -> Iterator[Mapping[str, Any]]:
             "pk", "kind", "state", "tries", "why", "created_at", "goal", "task__public_id", "task__title",
             "task__board_id", "task__board__slug", "task__board__name", "run__name", "run__number", "run__flow__key",
             "run__flow__board_id", "run__flow__board__slug", "run__flow__board__name",
+        )
+    )  # fmt: skip
+
+
+def told_rows(member: Member, only: Q = ALL) -> Iterator[Mapping[str, Any]]:
+    """What flows told the member and they have not marked as seen."""
+    yield from (
+        read_rows.told(member)
+        .filter(only)
+        .values(
+            "pk", "at", "data", "board_id", "board__slug", "board__name", "run_id", "run__name", "run__number",
+            "run__version_id", "run__flow__key", "run__flow__name",
         )
     )  # fmt: skip
 

@@ -211,7 +211,7 @@ def _owe_failure_steps(one: Ended, after: Debt | None) -> None:
     due_at = one.settlement.due_at
     data: dict[str, Any] = {"visit": one.task.visit_id, "task_key": one.task.pk}
     data |= {"due_at": due_at.isoformat()} if due_at else {}
-    key, run_id = f"flow_failure_steps:{_ending(one)}", run_of(one.task)
+    key, run_id = f"flow_failure_steps:{_ending(one)}", one.run_id
     owing.owe("flow_failure_steps", key, task=one.task, run=run_id, after=after, data=data)
 
 
@@ -262,7 +262,7 @@ def _owe_advance(one: Ended, after: Debt | None) -> None:
         "cause": settlement.cause or settlement.via,
         "had_open_hold": task.open_holds > 0 or settlement.asked,
     }
-    owing.owe("flow_advance", f"flow_advance:{_ending(one)}", task=task, run=run_of(task), after=after, data=data)
+    owing.owe("flow_advance", f"flow_advance:{_ending(one)}", task=task, run=one.run_id, after=after, data=data)
 
 
 def _reason(task: Task) -> str:

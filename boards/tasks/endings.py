@@ -72,6 +72,7 @@ class Ended:
     claimed_by: dict[str, Any] | None
     lease_ms: int | None
     was_suspended: bool
+    run_id: int | None = None  # the flow run whose step the task is
 
 
 @engine_transaction
@@ -91,6 +92,9 @@ def settle_many(
     budget.give_back_unused(landed)
     outcomes = [_outcome(plan, landed) for plan in planned]
     ended = [plan.ended for plan in planned if isinstance(plan, _Plan) and plan.ended.task.pk in landed]
+    of_runs = aftermath.runs_of(one.task for one in ended)
+    for one in ended:
+        one.run_id = of_runs.get(one.task.visit_id or 0)
     completed = [e.task.pk for e in ended if e.task.status == Status.COMPLETED]
     taking(Rank.ATTEMPT)
     # One trip, and a snapshot for each.
@@ -359,7 +363,7 @@ def _event(one: Ended) -> Entry:
         chain=settlement.chain,
         board_id=task.board_id,
         task_key=task.pk,
-        run_id=aftermath.run_of(task),
+        run_id=one.run_id,
         cause=settlement.cause or settlement.via,
         from_status=one.was,
         to_status=task.status,

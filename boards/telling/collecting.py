@@ -33,7 +33,7 @@ NOTED_EVERY: Final = timedelta(minutes=1)
 _CHANGED: Final = """
 with seen as materialized (
   select e.* from unnest(%(boards)s::bigint[]) b(id) cross join lateral (
-    select x.kind, x.task_id, x.run_id, x.data from boards_event x
+    select x.id, x.kind, x.task_id, x.run_id, x.data from boards_event x
      where x.board_id = b.id and x.xid >= pg_snapshot_xmin(%(since)s::pg_snapshot)
        and not pg_visible_in_snapshot(x.xid, %(since)s::pg_snapshot) and x.kind <> all(%(quiet)s)) e),
 person as (
@@ -55,7 +55,8 @@ select pg_current_snapshot()::text, statement_timestamp(), exists (select from s
            and t.lease_until <= statement_timestamp() - %(patience)s::interval),
   array(select distinct run_id from seen where run_id is not null),
   array(select d.id from boards_debt d where d.state = 'undeliverable' and d.kind <> 'deliver'
-           and not exists (select from boards_delivery v where v.failed_debt_id = d.id and v.at >= d.created_at))
+           and not exists (select from boards_delivery v where v.failed_debt_id = d.id and v.at >= d.created_at)),
+  array(select id from seen where kind = 'run.notified')
 """
 
 
@@ -203,6 +204,7 @@ def _delivery(told: Preference, channel: str, one: Occurrence, debt_id: int) -> 
         task_id=one.task_key,
         run_id=one.run_id,
         failed_debt_id=one.debt_id,
+        event_id=one.event_id,
         debt_id=debt_id,
         at=one.at,
     )

@@ -23,19 +23,24 @@ from boards.telling.times import zone_of
 
 MOST: Final = 20  # lines of one message; how many more there are is said
 TITLE: Final = 160
+SAYS: Final = 2_000
 # Controls, and what turns a line around or hides in it.
 _UNSEEN: Final = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One thing that waits. `then`: what happens when nobody does anything, as a sentence, or ""."""
+    """One thing that waits. `then`: what happens when nobody does anything, as a sentence, or "".
+
+    `says`: more of what a flow told, in lines of its own; markdown stays as it was written.
+    """
 
     title: str
     kind: str
     about: str
     then: str
     url: str
+    says: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +68,8 @@ class Letter:
         parts = [f"*{for_slack(self.subject)}*"] if len(self.lines) > 1 else []
         for line in self.lines:
             words = " · ".join(for_slack(part) for part in (line.kind, line.about, line.then) if part)
-            parts.append(f"<{line.url}|{for_slack(line.title)}>\n{words}")
+            says = f"\n{for_slack(line.says)}" if line.says else ""
+            parts.append(f"<{line.url}|{for_slack(line.title)}>{says}\n{words}")
         if self.more:
             parts.append(f"<{self.all_url}|{for_slack(self.more_words)}>")
         return "\n\n".join(parts)
@@ -98,6 +104,13 @@ def one_line(text: str, limit: int = TITLE) -> str:
     return (words if len(words) <= limit else f"{words[: limit - 1]}…") or "…"
 
 
+def in_lines(text: str, limit: int = SAYS) -> str:
+    """Any text in lines of its own, each without what steers a header, a terminal or its direction."""
+    lines = (_UNSEEN.sub(" ", line).rstrip() for line in plain(text).splitlines())
+    words = re.sub("\n{3,}", "\n\n", "\n".join(lines)).strip()
+    return words if len(words) <= limit else f"{words[: limit - 1]}…"
+
+
 def for_slack(text: str) -> str:
     """Without links, mentions or markup of its own: what stands in it stays words."""
     safe = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
@@ -114,6 +127,7 @@ def _line(row: Row, url: str, told: Preference) -> Line:
         about=" · ".join(one_line(part, 100) for part in [*about, *who] if part),
         then=_silence(row, told),
         url=url,
+        says=in_lines(row.says),
     )
 
 
@@ -127,6 +141,7 @@ _SINGULAR: Final = {
     "stuck": "Stuck",
     "flow": "Flow step",
     "lost": "Lost worker",
+    "told": "Told by a flow",
     "debt": "Not settled",
 }
 

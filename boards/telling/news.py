@@ -47,6 +47,7 @@ def news(told: Preference, since: datetime | None) -> News:
         runs=Q(completed_at__gte=begin) | Q(current_visit__entered_at__gte=begin)
         | Q(current_visit__task__updated_at__gte=begin),
         debts=Q(due_at__gte=begin),
+        told=Q(at__gte=begin),
     )  # fmt: skip
     muted = set(told.muted_boards.values_list("pk", flat=True))
     found = [one for one in standing(told.member, near) if one.at >= begin and wants(told, muted, one.row)]
@@ -56,5 +57,6 @@ def news(told: Preference, since: datetime | None) -> News:
 def words_of(one: Occurrence) -> tuple[str, str]:
     """The title of a notification and its text."""
     row = one.row
-    about = [row.words, row.subject if row.subject != row.title else "", row.board_name]
+    says = " ".join(row.says.split())[:200]
+    about = [says, row.words, row.subject if row.subject != row.title else "", row.board_name]
     return one_line(row.title, 120), " · ".join(one_line(part, 80) for part in about if part)

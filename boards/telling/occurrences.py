@@ -15,6 +15,7 @@ from django.db.models import Max, Q
 
 from boards.models import Debt, Event, Hold, Member, Task
 from boards.queries import waiting_rows as source
+from boards.queries.read_words import told_row
 from boards.queries.waiting_row import Row
 from boards.queries.waiting_words import debt_row, hold_row, run_row, task_row
 from boards.states import Status
@@ -41,6 +42,7 @@ class Occurrence:
     task_key: int | None = None
     run_id: int | None = None
     debt_id: int | None = None
+    event_id: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,25 +53,36 @@ class Near:
     tasks: Q = NOTHING
     runs: Q = NOTHING
     debts: Q = NOTHING
+    told: Q = NOTHING
 
     @staticmethod
-    def of(holds: Iterable[int], tasks: Iterable[int], runs: Iterable[int], debts: Iterable[int]) -> Near:
-        wanted = (list(ids) for ids in (holds, tasks, runs, debts))
+    def of(
+        holds: Iterable[int], tasks: Iterable[int], runs: Iterable[int], debts: Iterable[int], told: Iterable[int]
+    ) -> Near:
+        wanted = (list(ids) for ids in (holds, tasks, runs, debts, told))
         return Near(*(Q(pk__in=ids) if ids else NOTHING for ids in wanted))
 
     def __bool__(self) -> bool:
-        return any(part != NOTHING for part in (self.holds, self.tasks, self.runs, self.debts))
+        return any(part != NOTHING for part in (self.holds, self.tasks, self.runs, self.debts, self.told))
 
 
-EVERYTHING: Final = Near(ALL, ALL, ALL, ALL)
+EVERYTHING: Final = Near(ALL, ALL, ALL, ALL, ALL)
 
 
 def standing(member: Member, near: Near = EVERYTHING) -> list[Occurrence]:
-    """What waits on the member and is named by `near`, oldest first."""
-    if not source.may_act(member):
-        return []
-    found = [*_holds(member, near.holds), *_tasks(member, near.tasks), *_runs(member, near.runs)]
-    return sorted([*found, *_debts(member, near.debts)], key=lambda one: (one.at, one.key))
+    """What waits on the member and is named by `near`, oldest first; who may only read is told by flows alone."""
+    found = [*_told(member, near.told)]
+    if source.may_act(member):
+        found += [*_holds(member, near.holds), *_tasks(member, near.tasks), *_runs(member, near.runs)]
+        found += _debts(member, near.debts)
+    return sorted(found, key=lambda one: (one.at, one.key))
+
+
+def _told(member: Member, only: Q) -> Iterator[Occurrence]:
+    if only == NOTHING:
+        return
+    for it in source.told_rows(member, only):
+        yield Occurrence(f"event:{it['pk']}", it["at"], told_row(it), run_id=it["run_id"], event_id=it["pk"])
 
 
 def _holds(member: Member, only: Q) -> Iterator[Occurrence]:

@@ -138,8 +138,9 @@ def _standing(taken: Taken) -> dict[str, Occurrence]:
     near = Near.of(
         {one.hold_id for one in waiting if one.hold_id},
         {one.task_id for one in waiting if one.task_id and not one.hold_id and not one.failed_debt_id},
-        {one.run_id for one in waiting if one.run_id and not one.hold_id and not one.failed_debt_id},
+        {one.run_id for one in waiting if one.run_id and not (one.hold_id or one.failed_debt_id or one.event_id)},
         {one.failed_debt_id for one in waiting if one.failed_debt_id},
+        {one.event_id for one in waiting if one.event_id},
     )
     muted = set(taken.told.muted_boards.values_list("pk", flat=True))
     return {one.key: one for one in standing(taken.told.member, near) if wants(taken.told, muted, one.row)}

@@ -9,7 +9,8 @@ from typing import Final
 from boards.models import Channel, Preference
 from boards.queries.waiting_row import GROUPS, Row
 
-# What keeps work waiting. What only wants to be read shows as a dot beside the count, and nobody is woken for it.
+# What keeps work waiting, and what a flow's author wants people told. What else only wants to be read shows as a dot
+# beside the count, and nobody is woken for it.
 KINDS: Final = tuple(group for group in GROUPS if group.value not in {"late", "silent", "notice"})
 _TOLD: Final = frozenset(group.value for group in KINDS)
 

@@ -10,6 +10,7 @@ import hashlib
 import json
 import re
 import secrets
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, Final
@@ -133,7 +134,7 @@ def when(moment: datetime | None, shape: str = "age", classes: str = "", prefix:
 
 @register.simple_tag
 def card_time(moment: datetime | None, shape: str = "age") -> SafeString | str:
-    """A moment on a card: its words are filled in by `render_card`, since the card's HTML is kept and ages pass."""
+    """A moment in HTML that is kept: its words are filled in by `with_times`, since ages pass."""
     if moment is None:
         return ""
     stands = f"{_MARK}{shape} {int(moment.timestamp())}{_MARK}"
@@ -164,23 +165,23 @@ def pretty_json(value: Any) -> str:
 
 
 @register.simple_tag
-def card(view: CardView, reader: Any = "") -> SafeString:
-    """A card of the board. `reader`: a user id on the page's first paint; live fragments never name one."""
-    ask = view.ask
-    is_mine = bool(ask and reader and ask.you == str(reader))
-    return render_card(view, is_mine=is_mine)
+def cards(views: Iterable[CardView], reader: Any = "") -> SafeString:
+    """Cards of the board. `reader`: a user id on the page's first paint; live fragments never name one."""
+    language, mine = get_language(), str(reader or "")
+    asked = ((view, bool(mine and view.ask and view.ask.you == mine)) for view in views)
+    return with_times("".join(_rendered(view, _why(view), is_mine, False, language) for view, is_mine in asked))
 
 
 def render_card(view: CardView, *, is_mine: bool = False, oob: bool = False) -> SafeString:
     """The card's HTML, made once per process for equal values and language. `oob`: for a socket."""
-    return mark_safe(_TIMES.sub(_told, _rendered(view, _why(view), is_mine, oob, get_language())))  # noqa: S308
+    return with_times(_rendered(view, _why(view), is_mine, oob, get_language()))
 
 
 @register.simple_tag
 def run_card(view: RunCard, reader: Any = "") -> SafeString:
     """A run on its flow's board, made once per process for equal values and language."""
     is_mine = bool(view.ask and reader and view.ask.you == str(reader))
-    return mark_safe(_TIMES.sub(_told, _rendered_run(view, is_mine, get_language())))  # noqa: S308
+    return with_times(_rendered_run(view, is_mine, get_language()))
 
 
 @lru_cache(maxsize=8_192)
@@ -194,6 +195,11 @@ def _rendered_run(view: RunCard, is_mine: bool, language: str | None) -> str:
 # Drawn anew by each process: no text of a card can hold it, and stand where a moment is put in.
 _MARK: Final = f"\x01{secrets.token_hex(8)}\x01"
 _TIMES: Final = re.compile(f"{_MARK}(age|due|clock|second|left) ([0-9]{{1,12}}){_MARK}")
+
+
+def with_times(html: str) -> SafeString:
+    """What a template made, with the words of its `card_time`s as they read now."""
+    return mark_safe(_TIMES.sub(_told, html))  # noqa: S308
 
 
 def _told(found: re.Match[str]) -> str:

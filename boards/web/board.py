@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.db.models import Q
 from django.http import Http404, HttpResponse
 from django.shortcuts import render, resolve_url
 from django.utils.translation import gettext as _
@@ -16,7 +15,7 @@ from boards.models import Board
 from boards.queries.board import BoardFacts, board_facts, board_page, lane_page
 from boards.queries.filters import NOBODY, BoardFilter
 from boards.queries.lanes import PAGE, lane_counts
-from boards.queries.partitions import address_of, choices, may_look_at, own_rows, split
+from boards.queries.partitions import address_of, choices, may_look_at, split
 from boards.states import Status
 from boards.web.answers import acted, refused
 from boards.web.members import MemberRequest, member_page
@@ -77,9 +76,8 @@ def pause_board(request: MemberRequest, slug: str) -> HttpResponse:
 def found_board(request: MemberRequest, slug: str) -> BoardFacts:
     """The board of the member's space, in the partition that its address names; or 404."""
     slug, key = split(slug)
-    seen = Q(partition=key) if key else own_rows(request.member)
     try:
-        facts = board_facts(request.member.space_id, slug, seen)
+        facts = board_facts(request.member.space_id, slug, key, request.member.user_id)
     except BoardNotFound as absent:
         raise Http404(absent.sentence) from absent
     if not may_look_at(request.member, facts.board, key):

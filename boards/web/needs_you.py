@@ -50,7 +50,7 @@ def needs_row(request: MemberRequest, key: str) -> HttpResponse:
     row = row_of(request.member, key)
     if row is None:
         raise Http404
-    return render(request, "needs/_row.html", {"row": row})
+    return render(request, "needs/_row_alone.html", {"row": row})
 
 
 def _context(request: MemberRequest) -> dict[str, Any]:

@@ -24,7 +24,7 @@ KEYS = {
     "sweep": {"per_s", "doubled"},
     "board": {"ms_p50", "ms_p99", "queries", "bytes", "first_byte_ms_p50"},
     "needs-you": {"ms_p50", "ms_p99", "queries", "bytes"},
-    "flows": {"ms_per_change", "growth", "first_fifth_ms", "start_ms", "runs"},
+    "flows": {"ms_per_change", "growth", "first_fifth_ms", "cpu_ms_per_change", "cpu_growth", "start_ms", "runs"},
 }
 
 

@@ -32,7 +32,7 @@ steps:
     ],
 )
 def test_each_step_has_its_limit_and_its_feeder(key: str, limit: int, feeder: str, fed_by: list[str]) -> None:
-    limits = limits_of(validate(FLOW))
+    limits = limits_of(validate(FLOW).steps)
     assert (limits.of(key), limits.feeder(key), limits.fed_by(key)) == (limit, feeder, fed_by)
 
 

@@ -6,10 +6,11 @@ import re
 from dataclasses import replace
 
 import pytest
+from django.db.models.functions import Now
 from django.urls import reverse
 
-from boards import tasks
-from boards.models import Session, Task
+from boards import people, tasks
+from boards.models import Hold, Session, Task
 from boards.queries import home, subscriptions
 from boards.queries.board import board_facts, cards
 from boards.queries.filters import BoardFilter
@@ -69,6 +70,16 @@ def test_dependencies_are_offered_from_ones_own_rows(client, board, anna, olga):
     html = page(client, anna, "dependency_options", board.slug, q="alone").content.decode()
     assert "Anna alone" in html
     assert "Olga alone" not in html
+
+
+def test_what_stands_beside_needs_you_is_of_ones_own_rows(client, board, anna, olga):
+    cast.filed(board, cast.chain_of(olga), "Olga's own", title="Olga works")
+    asked = cast.claimed(board)
+    people.open_hold(cast.agent_chain(board), claim=asked.ticket, kind="question", prompt="Olga is asked?")
+    Hold.objects.update(state="answered", answered_at=Now(), answered_by=olga.user, answer={"text": "Yes."})
+    for member, there in ((olga, True), (anna, False)):
+        html = page(client, member, "needs_you").content.decode()
+        assert ("Olga is asked?" in html, "Olga works" in html) == (there, there)
 
 
 def test_home_and_the_list_of_boards_tell_of_ones_own_rows(client, board, anna, olga):

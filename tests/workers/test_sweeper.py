@@ -9,10 +9,13 @@ import pytest
 from django.core.management import call_command
 from django.db import connection
 from django.db.models.functions import Now
+from pytest_django import DjangoAssertNumQueries
+from rich.console import Console
 
 from boards import live_notices, people, sweeping, tasks
 from boards.actors import Chain
 from boards.debts import owing
+from boards.management.commands.sweeper import Sweeper
 from boards.models import Attempt, Board, Debt, Hold, IdempotencyKey, Process, Task
 from boards.states import Status
 from tests import cast
@@ -29,6 +32,37 @@ def lapse(*claimed: Task) -> None:
 def test_with_nothing_due_it_does_nothing(board: Board) -> None:
     report = sweeping.sweep_once()
     assert (report.total, report.failed, str(report)) == (0, [], "")
+
+
+def test_with_nothing_there_it_asks_little(board: Board, django_assert_max_num_queries: DjangoAssertNumQueries) -> None:
+    sweeping.sweep_once()
+    with django_assert_max_num_queries(10):
+        sweeping.sweep_once(tidies=False)
+
+
+def test_what_is_kept_for_some_time_is_dropped_where_it_tidies_up(board: Board) -> None:
+    for number in range(3):
+        IdempotencyKey.objects.create(caller="a", verb="file", key=f"old-{number}", body_hash="")
+    IdempotencyKey.objects.update(created_at=Now() - timedelta(days=8))
+    assert sweeping.sweep_once(tidies=False).done["idempotency keys dropped"] == 0
+    first = sweeping.sweep_once(2)
+    assert (first.done["idempotency keys dropped"], first.has_more) == (2, True)
+    last = sweeping.sweep_once(2)
+    assert (last.done["idempotency keys dropped"], last.has_more) == (1, False)
+
+
+def test_a_running_sweeper_tidies_up_once_a_minute_unless_there_is_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[bool] = []
+
+    def sweep_once(*, tidies: bool) -> sweeping.SweepReport:
+        told.append(tidies)
+        return sweeping.SweepReport(has_more=len(told) == 1)
+
+    monkeypatch.setattr(sweeping, "sweep_once", sweep_once)
+    sweeper = Sweeper(Console(quiet=True))
+    for _ in range(4):
+        sweeper._work()
+    assert told == [True, True, False, False]
 
 
 def test_a_lapsed_lease_wakes_the_board_and_never_goes_back_to_ready(

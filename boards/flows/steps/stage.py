@@ -33,8 +33,8 @@ def file_all(
     run: FlowRun, flow: FlowDefinition, step: StepDefinition, visit: Visit, told: tuple[StageTask, ...], round: int = 1
 ) -> None:
     """File the tasks of a stage, or of one iteration of a loop, all or none, each with its row."""
-    known = data.values(run, flow)
-    given = data.task_input(run)
+    visits = data.visits_of(run)
+    known, given = data.values(run, flow, visits=visits), data.task_input(run, visits)
     prefix = f"{flow.key}-{run.number}-{visit.number}" + (f"-{round}" if round > 1 else "")
     filings = [_filing(run, flow, step, each, known, given, prefix) for each in told]
     filed = tasks.file_tasks(

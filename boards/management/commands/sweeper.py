@@ -24,6 +24,7 @@ log = logging.getLogger(__name__)
 
 SOONEST_S = 0.2  # between two passes, however many notices come
 BACKOFF_S = (0.2, 2.0)
+TIDY_S = 60.0
 
 
 class Command(BaseCommand):
@@ -51,6 +52,7 @@ class Sweeper:
         self._presence = Presence(Process.Kind.SWEEPER)
         self._stopping = False
         self._next_beat = 0.0
+        self._next_tidying = 0.0
         self._away = 0
 
     def stop(self) -> None:
@@ -80,7 +82,8 @@ class Sweeper:
         """One pass and a beat; answers how long to sleep."""
         try:
             self._beat()
-            report = sweeping.sweep_once()
+            report = sweeping.sweep_once(tidies=time.monotonic() >= self._next_tidying)
+            self._plan_tidying(report)
             if report.total:
                 self._screen.print(Text(f"swept: {report}"))
             pause = sweeping.seconds_to_next(settings.POLL_MS / 1000)
@@ -93,6 +96,13 @@ class Sweeper:
             least, most = BACKOFF_S
             pause = min(most, least * 2 ** min(self._away, 10)) * random.uniform(0.5, 1)  # noqa: S311 (jitter)
         return pause
+
+    def _plan_tidying(self, report: sweeping.SweepReport) -> None:
+        """What has been kept for its time may go a minute later, unless there is more of it than one pass takes."""
+        if report.has_more:
+            self._next_tidying = 0.0
+        elif time.monotonic() >= self._next_tidying:
+            self._next_tidying = time.monotonic() + TIDY_S
 
     def _beat(self) -> None:
         if time.monotonic() >= self._next_beat:
