@@ -11,19 +11,31 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal
 
-from boards.models import Member, Session, Space, User
+from boards.models import AgentKey, Member, Session, Space, User
 
 HopKind = Literal["person", "agent", "service"]
 
 
 @dataclass(frozen=True, slots=True)
+class KeyRights:
+    """What a key leaves of its member's rights: `scopes`, and the ids of its boards (None: every one)."""
+
+    scopes: frozenset[str]
+    boards: frozenset[int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Hop:
-    """One link: a person (`id` = user id, `role` in the space), an agent (`id` = roster name) or a service."""
+    """One link: a person (`id` = user id, `role` in the space), an agent (`id` = roster name) or a service.
+
+    An agent that came in by a member's key has that member's `role` and the rights of the `key`; `id` names the key.
+    """
 
     kind: HopKind
     name: str
     id: str
     role: str = ""
+    key: KeyRights | None = None
 
     def wire(self) -> dict[str, str]:
         return {"kind": self.kind, "name": self.name, "id": self.id}
@@ -50,6 +62,15 @@ class Chain:
             return f"{last.name} for {first.name}"
         return last.name if last.kind != "service" or first.kind == "service" else first.name
 
+    @property
+    def key(self) -> KeyRights | None:
+        """The rights of the key that acts; None where no key does."""
+        return self.acting.key
+
+    def sees_board(self, board_id: int) -> bool:
+        """Whether a board of the chain's space is there for whoever acts: a key has boards of its own."""
+        return self.key is None or self.key.boards is None or board_id in self.key.boards
+
     def then(self, hop: Hop, session_id: uuid.UUID | None = None) -> Chain:
         """The chain with one more hop, which is then the acting one."""
         return replace(self, hops=(*self.hops, hop), session_id=session_id or self.session_id)
@@ -63,6 +84,21 @@ def person(member: Member) -> Chain:
     session = member_session(member.space, member.user)
     hop = Hop("person", member.user.display, str(member.user_id), member.role)
     return Chain(member.space_id, (hop,), session.id, member.user_id)
+
+
+def by_key(key: AgentKey) -> Chain:
+    """The chain of an agent that shows a member's key: person → agent, in the key's own session.
+
+    `key.member` with its user, and `key.boards`, are loaded.
+    """
+    member = key.member
+    boards = None if key.every_board else frozenset(board.pk for board in key.boards.all())
+    rights = KeyRights(frozenset(key.scopes), boards)
+    hops = (
+        Hop("person", member.user.display, str(member.user_id), member.role),
+        Hop("agent", key.name, f"key:{key.pk}", member.role, rights),
+    )
+    return Chain(member.space_id, hops, key.session_id, member.user_id)
 
 
 def service(name: Literal["drain", "sweeper", "flows", "operator", "demo", "checks"], space_id: int) -> Chain:

@@ -36,6 +36,12 @@ class BoardNotFound(Refusal):
     code, http_status = "no_delegation_board", 404
 
 
+class NoRoute(Refusal):
+    """There is no such address in this API."""
+
+    code, http_status = "no_route", 404
+
+
 class NotFound(Refusal):
     """There is no such thing here."""
 

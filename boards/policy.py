@@ -8,9 +8,9 @@ from __future__ import annotations
 import logging
 from typing import Final
 
-from boards.actors import Chain
+from boards.actors import Chain, KeyRights
 from boards.errors import Forbidden
-from boards.models import Role
+from boards.models import Role, Scope
 
 log = logging.getLogger(__name__)
 
@@ -45,6 +45,28 @@ ROLE_ACTIONS: Final[dict[str, frozenset[str]]] = {
     "boards.pause": _MEMBERS,
     "debts.pay": _OPERATORS,
     "debts.drop": _OPERATORS,
+    "keys.manage": _MEMBERS,  # one's own; operators revoke those of others
+}
+
+# What each scope of a key lets an agent do, as far as its member may. `admin` adds nothing of its own: with it the
+# other scopes reach what others filed (`boards.tasks.by_keys`).
+SCOPE_ACTIONS: Final[dict[str, frozenset[str]]] = {
+    Scope.READ: frozenset({"boards.read"}),
+    Scope.FILE: frozenset(
+        {
+            "tasks.file",
+            "tasks.edit",
+            "tasks.hold",
+            "tasks.release",
+            "tasks.cancel",
+            "tasks.steer",
+            "flows.start",
+            "flows.move",
+        }
+    ),
+    Scope.WORK: frozenset(),  # a claim gives the rights on its task, as a lend
+    Scope.DECIDE: frozenset({"tasks.check", "tasks.retry", "holds.answer", "holds.dismiss"}),
+    Scope.ADMIN: frozenset(),
 }
 
 # `tasks.withdraw` is in the Flows manifest and in no role.
@@ -83,7 +105,13 @@ def allowed(chain: Chain, action: str) -> bool:
         return hop.role in ROLE_ACTIONS.get(action, frozenset())
     if hop.kind == "service":
         return action in SERVICE_ACTIONS.get(hop.id, frozenset())
+    if hop.key is not None:
+        return action in ROLE_ACTIONS and hop.role in ROLE_ACTIONS[action] and _in_scope(hop.key, action)
     return action in LEND_ACTIONS
+
+
+def _in_scope(key: KeyRights, action: str) -> bool:
+    return any(action in SCOPE_ACTIONS.get(scope, frozenset()) for scope in key.scopes)
 
 
 def note_refusal(chain: Chain, action: str) -> None:

@@ -18,7 +18,7 @@ from django.db import connection
 from django.db.models import Exists, OuterRef, Q
 from django.db.models.functions import Cast, Now, Substr
 
-from boards import flows, live_notices, people, tasks, telling, upkeep
+from boards import flows, keys, live_notices, people, tasks, telling, upkeep
 from boards.actors import service
 from boards.debts import paying
 from boards.each import each_by_itself
@@ -101,6 +101,7 @@ def sweep_once(limit: int = LIMIT, *, tidies: bool = True) -> SweepReport:
         "old deliveries forgotten": (_TIDYING, telling.forget_deliveries),
         "old events forgotten": (_TIDYING, flows.forget_events),
         "old webhook messages forgotten": (_TIDYING, flows.forget_calls),
+        "old counts of calls forgotten": (_TIDYING, keys.forget_counts),
     }
     report = SweepReport()
     there: set[str] | None = None  # not known, or no longer: a part may have left something for a later one

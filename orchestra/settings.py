@@ -257,6 +257,9 @@ POLL_MS = env_int("POLL_MS", 2_000)
 RETENTION_DAYS = env_int("RETENTION_DAYS", 0)  # 0: everything is kept
 if RETENTION_DAYS < 0:
     raise ImproperlyConfigured("RETENTION_DAYS must be a number of days, or 0 to keep everything.")
+API_CALLS_PER_MINUTE = env_int("API_CALLS_PER_MINUTE", 600)  # of one key or member
+if API_CALLS_PER_MINUTE < 1:
+    raise ImproperlyConfigured("API_CALLS_PER_MINUTE must be at least 1.")
 COMMAND_ROOT = Path(env_text("COMMAND_ROOT") or DATA_DIR / "work")
 
 LOGGING = {

@@ -11,7 +11,7 @@ from typing import Any, Final
 from boards import policy, tasks
 from boards.actors import Chain
 from boards.errors import NotFound
-from boards.flows import column_order, runs
+from boards.flows import by_keys, column_order, definition, runs
 from boards.flows.acts import CANCEL_AND_MOVE, move_target
 from boards.flows.advance import OLDER_VISIT, REPEATED, Trigger, advance
 from boards.flows.decisions import ARCHIVED
@@ -94,9 +94,12 @@ def message(chain: Chain, run: FlowRun, text: str) -> str:
 
 def require(chain: Chain, run: FlowRun, action: str) -> None:
     """Refuse unless the chain may do this to a run of its own space; another space's run does not exist for it."""
-    if run.flow.space_id != chain.space_id:
+    if run.flow.space_id != chain.space_id or not chain.sees_board(run.flow.board_id):
         raise NotFound("There is no such run.")
     policy.require(chain, action, run.flow.space_id)
+    by_keys.require_run(chain, run)
+    if chain.key is not None:
+        by_keys.require_way(chain, definition.load(run.version), run)
 
 
 say = runs.say

@@ -14,14 +14,14 @@ from jsonschema.validators import Draft202012Validator
 from boards import policy
 from boards.actors import Chain
 from boards.debts.kinds import pays
-from boards.errors import InvalidInput, KeyReused, NotFound
-from boards.flows import afterwards, definition, runs, wip
+from boards.errors import InvalidInput, NotFound
+from boards.flows import afterwards, by_keys, definition, runs, wip
 from boards.flows.definition import FlowDefinition, StepDefinition
 from boards.flows.entering import Arrival, go
 from boards.locks import Rank, engine_transaction, taking
 from boards.models import Board, Debt, Flow, FlowRun, FlowVersion, IdempotencyKey, Session, StepChange, Visit
 from boards.states import RunStatus
-from boards.tasks import cleaning
+from boards.tasks import cleaning, idempotency
 
 MAX_NAME: Final = 200
 
@@ -43,7 +43,7 @@ def start(
     let in first. Raises InvalidInput naming each input that does not fit, NotFound for a flow of another space or
     without a version, StepFull where there is no place to wait either.
     """
-    if flow.space_id != chain.space_id:
+    if flow.space_id != chain.space_id or not chain.sees_board(flow.board_id):
         raise NotFound("There is no such flow.")
     policy.require(chain, "flows.start", flow.space_id)
     version = FlowVersion.objects.filter(flow=flow).select_related("flow").order_by("-number").first()
@@ -52,6 +52,8 @@ def start(
     told = definition.load(version)
     checked = checked_inputs(told.inputs, inputs)
     first = first_step(told, step)
+    if first.key != told.start_step.key:
+        by_keys.require_way(chain, told)
     key = cleaning.checked_text(idempotency_key, "idempotency_key", cleaning.MAX_KEY)
     stored = _idempotency_row(chain, flow, key, [checked, name, *([step] if step else [])])
     if stored is not None and stored.result:
@@ -131,18 +133,9 @@ def _checked_name(name: str) -> str:
 
 def _idempotency_row(chain: Chain, flow: Flow, key: str, body: Any) -> IdempotencyKey | None:
     """The row of this key, inserted first so that a twin waits; refused where it was used for another body."""
-    if not key:
-        return None
-    taking(Rank.IDEMPOTENCY)
     told = json.dumps([flow.pk, body], sort_keys=True, default=str)
     digest = hashlib.sha256(told.encode("utf-8", "surrogatepass")).hexdigest()
-    caller = f"space:{flow.space_id}/{chain.hops[0].kind}:{chain.hops[0].id}"
-    row, made = IdempotencyKey.objects.get_or_create(
-        caller=caller, verb="start", key=key, defaults={"body_hash": digest}
-    )
-    if not made and row.body_hash != digest:
-        raise KeyReused
-    return row
+    return idempotency.row_of(chain, "start", key, digest)
 
 
 def start_called(

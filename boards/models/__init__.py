@@ -7,6 +7,7 @@ from boards.models.debts import Debt
 from boards.models.events import Event, LogEpoch
 from boards.models.flows import Flow, FlowStep, FlowVersion
 from boards.models.holds import Hold, Vote
+from boards.models.keys import AgentKey, CallCount, Scope
 from boards.models.processes import Process
 from boards.models.runs import Branch, FlowOperation, FlowRun, StepChange, StepSlot, Visit
 from boards.models.sessions import Session, TranscriptItem
@@ -18,10 +19,12 @@ from boards.models.telling import Channel, Delivery, LogReader, Preference
 __all__ = [
     "SERVER_ONLY_TASK_FIELDS",
     "AgentCheck",
+    "AgentKey",
     "Attempt",
     "Board",
     "BoardCounter",
     "Branch",
+    "CallCount",
     "Channel",
     "Debt",
     "Delivery",
@@ -43,6 +46,7 @@ __all__ = [
     "Role",
     "RosterEntry",
     "Schedule",
+    "Scope",
     "Seen",
     "Session",
     "SigninLink",

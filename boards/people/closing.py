@@ -35,6 +35,8 @@ def visible(chain: Chain, hold_id: int, action: str, *, whoever_decides: bool = 
     if hold is not None and not policy.allowed(chain, action):
         policy.note_refusal(chain, action)
         hold = None
+    if hold is not None and not chain.sees_board(hold.board_id):
+        hold = None
     if hold is None or not (whoever_decides or may_answer(chain, hold)) or not _in_own_partition(chain, hold):
         raise errors.NotFound("There is no such question here.")
     return hold
@@ -48,8 +50,14 @@ def may_answer(chain: Chain, hold: Hold) -> bool:
 
 
 def refuse_the_asker(chain: Chain, hold: Hold) -> None:
-    """The key or the session that asked never decides its own question; a person who filed one may."""
+    """The key or the session that asked never decides its own question; a person who filed one may.
+
+    A key goes by the name of its agent: what that agent asked or works is its own, whoever runs it.
+    """
     own = chain.session_id is not None and chain.session_id == hold.asker_session_id
+    if chain.key is not None:
+        works = hold.task.assignee if hold.task is not None else ""
+        own = own or chain.acting.name in {hold.asker, works}
     if own and chain.acting.kind != "person":
         raise errors.Forbidden("Whoever asked cannot answer.")
 

@@ -15,9 +15,10 @@ from django.db.models import Q
 from django.db.models.functions import Now
 from django.utils.timesince import timesince
 
-from boards.models import Debt, Process
+from boards.models import AgentKey, Debt, Process
 
 SILENT_AFTER = timedelta(seconds=30)  # a living drain or sweeper beats several times in that span
+KEY_ENDS_SOON = timedelta(days=7)
 
 _migrated = False  # once true it stays true for the code of this process
 
@@ -109,6 +110,16 @@ def counters() -> Finding:
     wrong = Debt.objects.filter(kind="recount").count()
     where = ": see Needs you, or Debts in the admin" if wrong else ""
     return Finding("counters", not wrong, f"{wrong} differ from a recount{where}.")
+
+
+def keys() -> Finding:
+    """Keys of agents that end soon: nothing is wrong, but somebody may want to make new ones."""
+    live = AgentKey.objects.filter(revoked_at=None)
+    soon = live.filter(expires_at__gt=Now(), expires_at__lte=Now() + KEY_ENDS_SOON).order_by("expires_at")
+    named = ", ".join(f"{key.name} ({key.prefix}…) at {key.expires_at:%Y-%m-%d %H:%M} UTC" for key in soon[:5])
+    more = soon.count() - 5
+    told = f"{named}{f' and {more} more' if more > 0 else ''}" if named else "none"
+    return Finding("keys", True, f"{told} end{'' if named else 's'} within 7 days.")
 
 
 def _alive(kind: str, **filters: bool) -> int:

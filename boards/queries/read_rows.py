@@ -37,7 +37,7 @@ def task_arms(member: Member) -> dict[str, tuple[QuerySet[Task], Q]]:
     me = member.user_id
     mine = (
         when(member.role == Role.OPERATOR)
-        | Q(filer__user_id=me, filer__kind=Session.Kind.MEMBER)
+        | Q(filer__user_id=me, filer__kind__in=[Session.Kind.MEMBER, Session.Kind.KEY])
         | Q(visit__run__started_by_id=me)
     )
     tasks = Task.objects.filter(own_rows(member, "partition"), board__space_id=member.space_id)

@@ -36,6 +36,10 @@ _UNSEEN: Final = ~Q(title="") & ~Q(prompt="") & ~Q(prompt=F("title")) | Q(prompt
 _READ_FIRST: Final = ~Q(context="") | Q(draft__isnull=False) | Q(kind=HoldKind.CONFIRM) & _UNSEEN
 
 
+# What a member filed: by hand, or by an agent that acts for them.
+OWN_SESSIONS: Final = (Session.Kind.MEMBER, Session.Kind.KEY)
+
+
 def named(field: str, user_id: int | None = None) -> Q:
     """Tasks whose `field` names a person of their board's roster; of one user where given."""
     person = RosterEntry.objects.filter(board=OuterRef("board"), name=OuterRef(field), kind=RosterEntry.Kind.PERSON)
@@ -242,7 +246,7 @@ def _task_arms(member: Member) -> dict[str, tuple[QuerySet[Task], Q]]:
     """Name -> (what is there to see in the space, the condition under which it is this member's)."""
     me = member.user_id
     tasks = Task.objects.filter(own_rows(member, "partition"), board__space_id=member.space_id)
-    operator_or_filer = when(member.role == Role.OPERATOR) | Q(filer__user_id=me, filer__kind=Session.Kind.MEMBER)
+    operator_or_filer = when(member.role == Role.OPERATOR) | Q(filer__user_id=me, filer__kind__in=OWN_SESSIONS)
     startable = Q(status=Status.PENDING, unmet_deps=0, open_holds=0) & (Q(not_before=None) | Q(not_before__lte=Now()))
     in_hand = Q(status=Status.IN_PROGRESS, lease_until=None, kept_open_by="", open_holds=0)
     return {

@@ -25,6 +25,8 @@ def claim_for_person(chain: Chain, task: Task | int) -> Claimed:
         raise errors.TaskNotFound
     partitions.require_own(chain, row)
     policy.require(chain, "tasks.claim", row.board.space_id)
+    if chain.acting.kind != "person":
+        raise errors.Forbidden("Only a person starts a task that is assigned to a person.")
     entry = row.board.roster.filter(name=row.assignee, kind=RosterEntry.Kind.PERSON, user=chain.user_id).first()
     if entry is None:
         raise errors.Forbidden("This task is assigned to somebody else.")

@@ -15,7 +15,7 @@ from boards.event_log import Entry, record
 from boards.locks import engine_transaction, lock_board
 from boards.models import Board, Task, TaskDep
 from boards.states import TERMINAL, Status
-from boards.tasks import aftermath, cleaning, partitions, rows, verbs
+from boards.tasks import aftermath, by_keys, cleaning, partitions, rows, verbs
 from boards.tasks.types import Reason, Recorded, TaskWriteOutcome
 
 Rule = Literal["before_start", "until_finished"]
@@ -333,6 +333,7 @@ def _require(chain: Chain, row: Task, action: str) -> None:
         raise errors.TaskNotFound
     partitions.require_own(chain, row)
     policy.require(chain, action, row.board.space_id)
+    by_keys.require(chain, row, action)
 
 
 def _key(task: Task | int) -> int:

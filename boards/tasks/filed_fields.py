@@ -18,8 +18,8 @@ def checked_filing(filing: Filing, board: Board) -> Filing:
     return replace(
         filing,
         goal=c.checked_goal(filing.goal),
-        id=c.checked_id(filing.id) if filing.id else "",
-        follow_up_of=c.checked_id(filing.follow_up_of) if filing.follow_up_of else "",
+        id="" if filing.id in ("", None) else c.checked_id(filing.id),
+        follow_up_of="" if filing.follow_up_of in ("", None) else c.checked_id(filing.follow_up_of),
         title=c.checked_title(filing.title),
         context=c.checked_text(filing.context, "context"),
         input=c.checked_object(filing.input, "input"),

@@ -21,7 +21,7 @@ from boards.actors import Chain
 from boards.locks import Rank, engine_transaction, sorted_keys, taking
 from boards.models import Board, IdempotencyKey, Task, Visit
 from boards.states import TERMINAL, Status
-from boards.tasks import budgets, cleaning, filed_rows, follow_ups, partitions, plain_rows
+from boards.tasks import budgets, cleaning, filed_rows, follow_ups, idempotency, partitions, plain_rows
 from boards.tasks.current import current_claim
 from boards.tasks.filed_fields import checked_filing
 from boards.tasks.types import Filing
@@ -74,7 +74,7 @@ def file_tasks(
 
 
 def _file(chain: Chain, board: Board, filings: Sequence[Filing], context: Context) -> list[Task]:
-    if board.space_id != chain.space_id:
+    if board.space_id != chain.space_id or not chain.sees_board(board.pk):
         raise errors.BoardNotFound
     policy.require(chain, "tasks.file", board.space_id)
     if not 1 <= len(filings) <= MAX_BATCH:
@@ -107,7 +107,7 @@ def _checked_at(index: int, filing: Filing, board: Board) -> Filing:
 
 @engine_transaction
 def _write(chain: Chain, board: Board, filings: Sequence[Filing], context: Context, digest: str) -> list[Task]:
-    stored = _idempotency_row(chain, context, digest)
+    stored = idempotency.row_of(chain, "file", context.idempotency_key, digest)
     if stored is not None and stored.result is not None:
         return _stored_result(board, context.partition, stored)
     filings, roots = follow_ups.resolve(board, context.partition, filings)
@@ -132,25 +132,6 @@ def _digest(board: Board, partition: str, given: Sequence[Filing]) -> str:
     place = [board.pk, partition] if partition else [board.pk]
     body = json.dumps([*place, [asdict(filing) for filing in given]], default=str, sort_keys=True)
     return hashlib.sha256(body.encode()).hexdigest()
-
-
-def _caller(chain: Chain) -> str:
-    """Whose key it is: an agent's name says nothing across spaces, nor whom it acts for."""
-    name = "/".join([f"space:{chain.space_id}", *(f"{hop.kind}:{hop.id}" for hop in chain.hops)])
-    return name if len(name) <= 200 else hashlib.sha256(name.encode()).hexdigest()
-
-
-def _idempotency_row(chain: Chain, context: Context, digest: str) -> IdempotencyKey | None:
-    """The row of this key, inserted first so that a twin waits; refused where it was used for another body."""
-    if not context.idempotency_key:
-        return None
-    taking(Rank.IDEMPOTENCY)
-    row, made = IdempotencyKey.objects.get_or_create(
-        caller=_caller(chain), verb="file", key=context.idempotency_key, defaults={"body_hash": digest}
-    )
-    if not made and row.body_hash != digest:
-        raise errors.KeyReused
-    return row
 
 
 def _stored_result(board: Board, partition: str, row: IdempotencyKey) -> list[Task]:

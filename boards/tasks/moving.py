@@ -12,7 +12,7 @@ from boards.event_log import Entry, record
 from boards.locks import engine_transaction, lock_board
 from boards.models import Board, Task, TaskDep
 from boards.states import Status, Verb
-from boards.tasks import aftermath, budgets, cleaning, decisions, partitions, rows
+from boards.tasks import aftermath, budgets, by_keys, cleaning, decisions, partitions, rows
 from boards.tasks.cleaning import CASCADE_WAS_HELD
 from boards.tasks.decisions import Options
 from boards.tasks.edits import check_names, refuse_follow_up_assignee
@@ -219,6 +219,7 @@ def _seen(chain: Chain, task: Task | int, action: str = "tasks.retry") -> Task:
         raise errors.TaskNotFound
     partitions.require_own(chain, row)
     policy.require(chain, action, row.board.space_id)
+    by_keys.require(chain, row, action)
     return row
 
 
@@ -227,6 +228,7 @@ def _require(chain: Chain, row: Task, action: str) -> None:
         raise errors.TaskNotFound
     partitions.require_own(chain, row)
     policy.require(chain, action, row.board.space_id)
+    by_keys.require(chain, row, action)
 
 
 def _declined(row: Task, reason: Reason, sentence: str) -> TaskWriteOutcome:

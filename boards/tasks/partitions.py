@@ -46,8 +46,12 @@ def own_partitions(chain: Chain, board: Board) -> set[str]:
 
 
 def reaches(chain: Chain, task: Task) -> bool:
-    """Whether the row exists for this caller. `task.board` is loaded."""
-    if task.board.partition_by == _BY.NONE or chain.acting.kind == "service" or chain.acting.role == Role.OPERATOR:
+    """Whether the row exists for this caller. `task.board` is loaded. A key has its own partition alone."""
+    if not chain.sees_board(task.board_id):
+        return False
+    if task.board.partition_by == _BY.NONE or chain.acting.kind == "service":
+        return True
+    if chain.acting.role == Role.OPERATOR and chain.key is None:
         return True
     return task.partition in own_partitions(chain, task.board)
 

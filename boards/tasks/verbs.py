@@ -16,7 +16,7 @@ from boards.debts import owing
 from boards.locks import engine_transaction
 from boards.models import Attempt, Task
 from boards.states import Status, Verb
-from boards.tasks import check_words, partitions, rows
+from boards.tasks import by_keys, check_words, partitions, rows
 from boards.tasks.aftermath import WITHDRAW, WITHDRAWN_WORDS
 from boards.tasks.cleaning import MAX_REASON, checked_text, required_text
 from boards.tasks.decisions import Options
@@ -185,6 +185,7 @@ def _visible(chain: Chain, task: Task | int, action: str) -> Task:
         raise errors.TaskNotFound
     partitions.require_own(chain, row)
     policy.require(chain, action, row.board.space_id)
+    by_keys.require(chain, row, action)
     return row
 
 
@@ -199,6 +200,8 @@ def _checkable(chain: Chain, task: Task | int) -> Task:
     handed_in = row.attempt_rows.filter(ending=Attempt.Ending.HANDED_IN).last()
     if handed_in and chain.user_id and (handed_in.claimed_by or {}).get("user") == chain.user_id:
         raise errors.Forbidden("You handed this in, so somebody else has to check it.")
+    if handed_in and chain.key is not None and chain.acting.name == handed_in.assignee:
+        raise errors.Forbidden(f"{handed_in.assignee} handed this in, so somebody else has to check it.")
     if handed_in and handed_in.assignee == row.checker:
         raise errors.Forbidden(f"{row.checker} handed this in, so somebody else has to check it.")
     named = row.board.roster.filter(name=row.checker).first()

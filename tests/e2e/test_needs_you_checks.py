@@ -126,7 +126,7 @@ def test_the_same_keys_answer_in_the_drawer_and_say_what_they_cannot_do(operator
     page.keyboard.press("x")
     expect(says).to_have_text("Nothing can be selected on this page.")
     page.keyboard.press("?")
-    keys = page.get_by_role("dialog", name="Keys")
+    keys = page.get_by_role("dialog", name="Keyboard")
     expect(keys).to_be_visible()
     expect(keys.locator("dt.is-off kbd").first).to_be_visible()
     page.keyboard.press("Escape")

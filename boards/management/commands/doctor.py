@@ -10,7 +10,15 @@ from django.db import DatabaseError
 
 from boards.queries import health
 
-LOOKS = (health.migrations, health.sweepers, health.drains, health.listeners, health.debts, health.counters)
+LOOKS = (
+    health.migrations,
+    health.sweepers,
+    health.drains,
+    health.listeners,
+    health.debts,
+    health.counters,
+    health.keys,
+)
 
 
 class Command(BaseCommand):
