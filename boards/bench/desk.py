@@ -21,7 +21,7 @@ Item = TypeVar("Item")
 
 AGENT, TELLER = "agent", "teller"
 BATCH = 1_000
-SLOTS = 100
+SLOTS = 200
 LOOK_S = 0.05
 PATIENCE_S = 60.0  # without a task ending, after which a measurement is given up
 

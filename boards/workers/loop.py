@@ -45,6 +45,7 @@ Value = TypeVar("Value")
 TELL_S: Final = 0.5  # how often at most the process row follows the number of busy slots
 BACKOFF_S: Final = (0.1, 2.0)  # while the database is away
 TICK_S: Final = 0.05  # between two looks while shutting down
+PAY_S: Final = 0.05  # between two looks for what it owes: a busy drain hears of its own work all the time
 
 
 class Drain:
@@ -74,7 +75,7 @@ class Drain:
         self._failed = False
         self._unrecorded: list[str] = []
         self._untold = False  # a recorder failed, and the entry about it could not be kept
-        self._next_poll = 0.0
+        self._next_poll = self._pays_again_at = 0.0
         self._told_busy_at = 0.0
         self._claims_in_doubt = False  # whether the answer to a claim may have been lost with the connection
         self._away = 0  # passes in a row that found no database
@@ -122,7 +123,7 @@ class Drain:
             self._work.watch_loop()
 
     def _settle(self) -> bool:
-        settled = self._work.settle()
+        settled = self._work.settle(here=bool(self._away))
         for one in settled:
             self._dirty.add(one.run.task.board_id)
             self._failed = self._failed or _fails_pass(one)
@@ -135,8 +136,9 @@ class Drain:
 
     def _pay_debts(self) -> bool:
         """Stop what was cancelled while it worked, and tell what was cancelled while it was suspended."""
-        if not self._owes:
+        if not self._owes or time.monotonic() < self._pays_again_at:
             return False
+        self._pays_again_at = time.monotonic() + PAY_S
         running = self._work.running
         owed = paying.owed_by([self._stops.payer, self._resumes.payer])
         did = [
@@ -148,8 +150,7 @@ class Drain:
         return any(did)
 
     def _tell_cancelled(self) -> bool:
-        running = self._work.running
-        room = self.options.concurrency - len(running)
+        running, room = self._work.running, self._work.room(self.options.concurrency)
         if self._shutdown.asked or room < 1:
             return False
         runs = self._resumes.take(self._roster.boards, self._roster.entry_for, room, running)
@@ -158,7 +159,7 @@ class Drain:
         return bool(runs)
 
     def _claim(self) -> bool:
-        free = self.options.concurrency - len(self._work.running)
+        free = self._work.room(self.options.concurrency)
         if free < 1 or self._shutdown.asked or self._claimed_once or self._untold:
             return False
         if not self._look_everywhere and not self._dirty:
@@ -240,12 +241,15 @@ class Drain:
         return self.close(end)
 
     def begin(self, listener: Listener | None = None) -> None:
-        """Register, listen, and start the threads that keep leases and store transcript lines."""
+        """Register, listen, and start the threads that keep leases, store transcript lines and settle.
+
+        A pass settles in this thread: one that fails for what could not be recorded claims nothing more.
+        """
         self._roster.refresh(at_once=True)
         self.presence.boards = sorted(self._roster.boards) if self.options.boards else []
         self.presence.assignees = list(self._roster.present)
         self.presence.register()
-        self._work.begin()
+        self._work.begin(settles_aside=not self._is_pass)
         self._say(self._roster.words())
         self._listener = listener
         if listener is not None:
@@ -310,6 +314,8 @@ class Drain:
     def _sleep(self) -> None:
         """Until a message comes, or it is time to look by itself. Without a database no message shortens it."""
         timeout = self._next_poll - time.monotonic()
+        if self._owes:
+            timeout = min(timeout, self._pays_again_at - time.monotonic())
         if self._away:
             least, most = BACKOFF_S
             timeout = min(most, least * 2 ** min(self._away, 10)) * random.uniform(0.5, 1)  # noqa: S311 (jitter)
@@ -332,7 +338,7 @@ class Drain:
         self.presence.beat()
 
     def _tell_busy(self) -> None:
-        now, busy = time.monotonic(), len(self._work.running)
+        now, busy = time.monotonic(), len(self._work.busy)
         if self.presence.busy != busy and now - self._told_busy_at >= TELL_S:
             self.presence.busy, self._told_busy_at = busy, now
             self._work.beat_now()

@@ -68,6 +68,11 @@ class Run:
         return self.ticket.task_key, self.ticket.grant_no
 
     @property
+    def frees_slot(self) -> bool:
+        """Whether nothing of it runs any more: a Python worker that has returned leaves no process behind."""
+        return self.ending is not None and self.entry is not None and self.entry.kind == RosterEntry.Kind.PYTHON
+
+    @property
     def who(self) -> str:
         """The name that the worker acts under."""
         return self.task.assignee or (self.entry.name if self.entry else "drain")

@@ -28,7 +28,7 @@ from boards.workers.scribe import Scribe
 
 log = logging.getLogger(__name__)
 
-BATCH: Final = 100
+BATCH: Final = 200
 
 
 class Other(StrEnum):

@@ -5,12 +5,13 @@ Everything here belongs to the drain's own thread; workers and renewals report t
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import logging
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import Final
 
 from boards import tasks
@@ -22,13 +23,14 @@ from boards.workers.databases import AWAY
 from boards.workers.renewals import Renewals
 from boards.workers.runner import Run, Runner
 from boards.workers.scribe import Scribe
+from boards.workers.settler import Answer, Settler
 from boards.workers.settling import Settled, settle
 
 log = logging.getLogger(__name__)
 
 Inbox = SimpleQueue[Callable[[], None]]
 
-ENOUGH: Final = 100  # endings that are settled without waiting for more
+ENOUGH: Final = 200  # endings that are settled without waiting for more
 GATHER_S: Final = 0.003  # and for how long fewer wait for company
 YOUNG_S: Final = 0.02  # what runs for longer is not expected to end in a moment
 
@@ -48,6 +50,9 @@ class Work:
         self._begun: list[Run] = []  # by the claim that runs
         self._to_start: list[Run] = []
         self._to_settle: list[Run] = []
+        self._settler: Settler | None = None
+        self._writing = 0  # how many of those to settle, from the first, are being written
+        self._answers: list[Answer] = []  # of batches that were written since the last call of `settle`
         self._young = 0  # how many of those that were started last still run
         self._begun_from = self._begun_at = self._first_ended_at = 0.0
 
@@ -56,21 +61,43 @@ class Work:
         """Everything that was claimed and is not settled."""
         return list(self._running.values())
 
+    @property
+    def busy(self) -> list[Run]:
+        """What takes a slot: all of it but Python workers that have returned, whose endings are only to be written."""
+        return [run for run in self._running.values() if not run.frees_slot]
+
+    @property
+    def is_writing(self) -> bool:
+        """Whether endings are being written whose outcome is not known yet."""
+        return self._writing > 0
+
+    def room(self, slots: int) -> int:
+        """How many of `slots` a claim may fill. Where there is one, its work is recorded before the next begins."""
+        return slots - len(self._running) if slots == 1 else min(slots - len(self.busy), 2 * slots - len(self._running))
+
     def per_board(self) -> Counter[int]:
-        return Counter(run.task.board_id for run in self._running.values())
+        """How many take a slot of their board's `concurrency`."""
+        return Counter(
+            run.task.board_id for run in self._running.values() if not run.frees_slot or run.task.board.concurrency == 1
+        )
 
     def gathers(self) -> float:
         """Seconds to wait for more endings before what has ended is settled: while work that was begun just now still
         runs, it is likely to end in a moment, and one commit for many is worth a few milliseconds.
         """
-        if not self._to_settle or len(self._to_settle) >= ENOUGH or self._young < 1:
+        waiting = len(self._to_settle) - self._writing
+        if not 0 < waiting < ENOUGH or self._young < 1:
             return 0.0
         now = time.monotonic()
         return min(self._first_ended_at + GATHER_S, self._begun_at + YOUNG_S) - now
 
-    def begin(self) -> None:
+    def begin(self, *, settles_aside: bool = False) -> None:
+        """`settles_aside`: endings are written in a thread of their own, while the next tasks are claimed."""
         self._renewals.start()
         self._scribe.start()
+        if settles_aside:
+            self._settler = Settler(self._scribe, lambda answer: self._inbox.put(lambda: self._answers.append(answer)))
+            self._settler.start()
 
     def begin_runs(self, claimed: Sequence[Claimed], entry_for: Callable[[Task], RosterEntry | None]) -> list[Start]:
         """Called in the claim's transaction, perhaps again: say what the starts leave."""
@@ -122,24 +149,39 @@ class Work:
         run.ending = Failed(f"The worker could not be started: {error}")
         self._to_settle.append(run)
 
-    def settle(self) -> list[Settled]:
-        """Write every ending that was told since the last call."""
-        batch = list(self._to_settle)
-        if not batch:
+    def settle(self, *, here: bool = False) -> list[Settled]:
+        """Have every ending written that was told since the last call; answers what has been written.
+
+        `here` writes them in this thread, and so does a drain that does not settle aside.
+        """
+        settled = self._take_answers()
+        if self._to_settle and not self._writing:
+            batch = list(self._to_settle)
+            self._writing = len(batch)
+            if self._settler is not None and not here:
+                self._settler.write(batch)
+            else:
+                self._answers.append(_settle_here(batch, self._scribe))
+                settled += self._take_answers()
+        return settled
+
+    def _take_answers(self) -> list[Settled]:
+        """What the batch came to whose write is over, if one is; raises what its write raised."""
+        if not self._answers:
             return []
-        try:
-            settled = settle(batch, self._scribe)
-        except AWAY:
+        answer, batch = self._answers.pop(), self._to_settle[: self._writing]
+        self._writing = 0
+        if isinstance(answer, Exception):
             for run in batch:
-                run.doubtful = True
-            raise
+                run.doubtful = run.doubtful or isinstance(answer, AWAY)
+            raise answer
         del self._to_settle[: len(batch)]
         for run in batch:
             self._running.pop(run.name, None)
             self._renewals.drop(run.name)
             if self._newest.get(run.ticket.task_key) is run:
                 del self._newest[run.ticket.task_key]
-        return settled
+        return answer
 
     def hand_back_unstarted(self) -> None:
         """What was claimed and not begun goes back first."""
@@ -176,10 +218,12 @@ class Work:
         """Let go of everything; what still runs is handed back in the last statement. Answers how much that
         was.
         """
-        left = self.running
+        if self._settler is not None:
+            self._settler.close()
         self._renewals.close()
         self._scribe.close()
         try:
+            left = self._left()
             self._renewals.join(2)
             self._scribe.flush()
             sign_off()
@@ -192,11 +236,27 @@ class Work:
             adapter.close()
         return len(left)
 
+    def _left(self) -> list[Run]:
+        """What is not settled, once no write of endings runs any more."""
+        with contextlib.suppress(Empty):
+            while self._writing and not self._answers:
+                self._inbox.get_nowait()()
+        with contextlib.suppress(*AWAY):
+            self._take_answers()
+        return self.running
+
     def _ended(self, run: Run) -> None:
         self._inbox.put(functools.partial(self._has_ended, run))
 
     def _has_ended(self, run: Run) -> None:
-        if not self._to_settle:
+        if len(self._to_settle) == self._writing:
             self._first_ended_at = time.monotonic()
         self._young -= run.began >= self._begun_from
         self._to_settle.append(run)
+
+
+def _settle_here(batch: list[Run], scribe: Scribe) -> Answer:
+    try:
+        return settle(batch, scribe)
+    except Exception as error:
+        return error

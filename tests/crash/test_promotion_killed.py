@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from boards import flows, sweeping
-from boards.models import Debt, Event, FlowRun, StepChange, Task
+from boards.models import Debt, Event, FlowRun, FlowVersion, StepChange, Task
 from tests.crash.processes import ROOT, database_url
 from tests.flows.cast import Stage, fresh, place, settle
 from tests.flows.wip_cast import queued, standing
@@ -67,10 +67,13 @@ def test_the_next_one_is_let_in_once(verb: str, point: str, runs: list[FlowRun])
 
 def test_where_several_places_are_free_the_rest_is_let_in_too(runs: list[FlowRun]) -> None:
     first, second, third = runs
-    version = first.flow.versions.get()
-    step = version.steps.get(key="write")
     # As after a limit that was raised by a process that died before it could pay for that.
-    version.steps.filter(key="write").update(settings=step.settings | {"wip_limit": 2})
+    version = first.flow.versions.get()
+    raised = FlowVersion.objects.create(flow=first.flow, number=2, settings=version.settings)
+    for step in version.steps.order_by("position"):
+        step.pk, step.version = None, raised
+        step.settings |= {"wip_limit": 2} if step.key == "write" else {}
+        step.save(force_insert=True)
     killed("archive", first, "between")
     assert (place(second), queued(first, "write")) == ("write active", ["Third"])
     sweeping.sweep_once()

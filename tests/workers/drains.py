@@ -35,6 +35,7 @@ class InProcess:
     def until_status(self, task: Task, *statuses: str) -> Task:
         """Pass until the task has one of these statuses; answers the row."""
         self.until(lambda: Task.objects.filter(pk=task.pk, status__in=statuses).exists())
+        self.until(lambda: not self.drain._work.is_writing)  # the drain knows and says it too
         return Task.objects.get(pk=task.pk)
 
     def finish(self) -> DrainEnd:
