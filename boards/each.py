@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
 log = logging.getLogger(__name__)
@@ -26,3 +26,20 @@ def each_by_itself(items: Iterable[Item], work: Callable[[Item], int]) -> int:
     if failed is not None:
         raise failed
     return done
+
+
+def many_at_once(
+    items: Sequence[Item], size: int, many: Callable[[Sequence[Item]], int], one: Callable[[Item], int]
+) -> int:
+    """`each_by_itself`, with `many` for up to `size` of them at a time, and `one` for those of which that failed."""
+
+    def work(batch: Sequence[Item]) -> int:
+        if len(batch) == 1:
+            return int(one(batch[0]))
+        try:
+            return int(many(batch))
+        except Exception as error:
+            log.info("Not possible together, so each by itself: %s", error)
+        return each_by_itself(batch, one)
+
+    return each_by_itself([items[n : n + size] for n in range(0, len(items), size)], work)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from enum import StrEnum
 
 from boards.models import Debt
@@ -12,6 +12,11 @@ from boards.models import Debt
 Payer = Callable[[Debt], bool]
 
 PAYERS: dict[str, Payer] = {}
+
+# Payers of many debts of a kind in one engine transaction, for kinds of which a sweeper finds hundreds: they answer the
+# ids of those that are settled. Where these are not all, nothing stands, and each is paid by itself.
+ManyPayer = Callable[[Sequence[Debt]], Collection[int]]
+MANY: dict[str, ManyPayer] = {}
 
 # Payers that run outside of a transaction and settle the debt themselves: `deliver(debt id)` answers what came of it.
 OUTSIDE: dict[str, Callable[[int], Paid]] = {}
@@ -40,6 +45,16 @@ def pays(kind: str) -> Callable[[Payer], Payer]:
         if kind in PAYERS and PAYERS[kind] is not payer:
             raise AssertionError(f"Two payers for debts of kind {kind}.")
         PAYERS[kind] = payer
+        return payer
+
+    return register
+
+
+def pays_many(kind: str) -> Callable[[ManyPayer], ManyPayer]:
+    """Register who pays many debts of a kind at once; there is a payer of single ones too."""
+
+    def register(payer: ManyPayer) -> ManyPayer:
+        MANY[kind] = payer
         return payer
 
     return register

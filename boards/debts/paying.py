@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from django.db import connection, transaction
 
 from boards import live_notices
-from boards.debts.kinds import GIVEN_UP, OUTSIDE, PAYERS, Paid, Undeliverable
+from boards.debts.kinds import GIVEN_UP, MANY, OUTSIDE, PAYERS, Paid, Undeliverable
+from boards.each import many_at_once
 from boards.locks import Rank, engine_transaction, taking
 from boards.models import Debt
 from boards.stored_text import clean_text
@@ -26,12 +27,18 @@ log = logging.getLogger(__name__)
 
 MAX_DEBT_AGE_S = 24 * 3600
 PAGE = 200
+TOGETHER = 50  # debts of a kind that are paid in one transaction, where its payer can
+_PAYS = 0x0B0E  # the first number of the advisory locks by which sweepers keep out of each other's way
 MAX_PAGES = 20  # of one `pay_due`: what fails is pushed back, so the next page is of others
 _BACKOFF_SQL = "least(300, 2 * power(2, least(tries, 10)) * (0.75 + random() / 2))"
 
 
 class _AlreadyPaid(Exception):
     """Another payer was first; what this one did is rolled back."""
+
+
+class _NotTogether(Exception):
+    """These are too much for one transaction; each is paid by itself."""
 
 
 @dataclass(frozen=True)
@@ -115,11 +122,15 @@ def settle(debt_id: int) -> _Settled:
 
 def free(debt_id: int) -> tuple[int, ...]:
     """Make what is chained to a debt due; answers the ids of those that anyone may pay, the drains are woken."""
+    return _free([debt_id])
+
+
+def _free(debt_ids: Sequence[int]) -> tuple[int, ...]:
     with connection.cursor() as cursor:
         cursor.execute(
-            """update boards_debt d set after_id = null, due_at = statement_timestamp() where d.after_id = %s
+            """update boards_debt d set after_id = null, due_at = statement_timestamp() where d.after_id = any(%s)
                returning d.id, d.payer, d.task_id, (select t.board_id from boards_task t where t.pk = d.task_id)""",
-            [debt_id],
+            [list(debt_ids)],
         )
         chained = sorted(cursor.fetchall())
     for _, payer, task_key, board_id in chained:
@@ -159,11 +170,61 @@ def pay_due(limit: int = PAGE) -> int:
     paid, tried = 0, set[int]()
     for _ in range(MAX_PAGES):
         page = [debt_id for debt_id in due_ids("any", limit) if debt_id not in tried]
-        paid += sum(pay(debt_id) is Paid.PAID for debt_id in page)
+        alone, together = _by_kind(page)
+        paid += sum(_pay_together(kind, ids) for kind, ids in together.items())
+        paid += sum(pay(debt_id) is Paid.PAID for debt_id in alone)
         tried.update(page)
         if len(page) < limit:
             break
     return paid
+
+
+def _by_kind(page: Sequence[int]) -> tuple[list[int], dict[str, list[int]]]:
+    """Those of a page that are paid by themselves, and by kind those of which many can be paid at once."""
+    of_kinds = (
+        Debt.objects.filter(pk__in=page, kind__in=list(MANY)).order_by("due_at", "pk") if page else Debt.objects.none()
+    )
+    together: dict[str, list[int]] = {}
+    for debt_id, kind in of_kinds.values_list("pk", "kind"):
+        together.setdefault(kind, []).append(debt_id)
+    known = {debt_id for ids in together.values() for debt_id in ids}
+    return [debt_id for debt_id in page if debt_id not in known], together
+
+
+def _pay_together(kind: str, debt_ids: Sequence[int]) -> int:
+    return many_at_once(
+        debt_ids, TOGETHER, lambda ids: _pay_batch(kind, ids), lambda debt_id: pay(debt_id) is Paid.PAID
+    )
+
+
+def _pay_batch(kind: str, debt_ids: Sequence[int]) -> int:
+    settled, freed = _pay_many(kind, debt_ids)
+    for next_id in freed:
+        pay(next_id)
+    return settled
+
+
+@engine_transaction
+def _pay_many(kind: str, debt_ids: Sequence[int]) -> tuple[int, tuple[int, ...]]:
+    """Pay debts of one kind in one transaction; answers how many, and what fell due by it. Those that another sweeper
+    is paying just now are left to it.
+    """
+    free_ones = Debt.objects.raw(
+        """select * from boards_debt where id = any(%s) and state = 'owed' and after_id is null
+              and pg_try_advisory_xact_lock(%s, (id %% 2147483647)::int) order by id""",
+        [list(debt_ids), _PAYS],
+    )
+    debts = list(free_ones)
+    settled = sorted(MANY[kind](debts)) if debts else []
+    if len(settled) < len(debts):
+        raise _NotTogether
+    taking(Rank.DEBT)
+    freed = _free(settled)
+    with connection.cursor() as cursor:
+        cursor.execute("delete from boards_debt where id = any(%s) and state = 'owed'", [settled])
+        if cursor.rowcount != len(settled):
+            raise _AlreadyPaid
+    return len(settled), freed
 
 
 @engine_transaction

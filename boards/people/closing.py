@@ -6,6 +6,9 @@ an answer is.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from django.db.models import Q, QuerySet
@@ -14,7 +17,7 @@ from django.db.models.functions import Now
 from boards import errors, policy
 from boards.actors import Chain, service
 from boards.debts import owing
-from boards.event_log import Entry, record
+from boards.event_log import Entry, record, record_all
 from boards.locks import Rank, engine_transaction, taking
 from boards.models import FlowRun, Hold, Task, TranscriptItem
 from boards.people import decisions, outlets
@@ -112,33 +115,47 @@ def closed(chain: Chain, hold: Hold, subject: Subject, kind: str) -> None:
     All of it lies ahead by as long as the answer settles.
     """
     if isinstance(subject, Task):
-        run_id = aftermath.run_of(subject)
-        _let_go_on(chain, hold, subject)
-    else:
-        run_id = subject.pk
-        owing.owe(
-            "flow_advance",
-            advance_key(hold),
-            run=subject.pk,
-            due_at=hold.settles_at,
-            data={"visit": hold.visit_id, "trigger": "hold_closed", "hold": hold.pk},
-        )
-    outlets.owe_delivery(hold, subject)
-    record(
-        Entry(
-            kind,
-            chain,
-            board_id=hold.board_id,
-            task_key=hold.task_id,
-            run_id=run_id,
-            attempt=hold.attempt,
-            data={
-                "hold": hold.pk,
-                "prompt": hold.prompt[:500],
-                "choice": (hold.answer or {}).get("choice", ""),
-                "text": ((hold.answer or {}).get("text") or hold.closed_reason)[:2000],
-            },
-        )
+        closed_of_tasks([Closing(chain, hold, subject)], kind)
+        return
+    owing.owe(
+        "flow_advance",
+        advance_key(hold),
+        run=subject.pk,
+        due_at=hold.settles_at,
+        data={"visit": hold.visit_id, "trigger": "hold_closed", "hold": hold.pk},
+    )
+    record(_event(kind, chain, hold, subject.pk))
+
+
+@dataclass(frozen=True, slots=True)
+class Closing:
+    """A hold that was closed, whoever closed it, and its locked task."""
+
+    chain: Chain
+    hold: Hold
+    task: Task
+
+
+@engine_transaction
+def closed_of_tasks(closings: Sequence[Closing], kind: str) -> None:
+    """The same for holds of as many tasks, each of which is there once."""
+    runs = aftermath.runs_of(one.task for one in closings)
+    _let_go_on(closings)
+    for one in closings:
+        outlets.owe_delivery(one.hold, one.task)
+    record_all(_event(kind, one.chain, one.hold, runs.get(one.task.visit_id or 0)) for one in closings)
+
+
+def _event(kind: str, chain: Chain, hold: Hold, run_id: int | None) -> Entry:
+    answer = hold.answer or {}
+    data = {
+        "hold": hold.pk,
+        "prompt": hold.prompt[:500],
+        "choice": answer.get("choice", ""),
+        "text": (answer.get("text") or hold.closed_reason)[:2000],
+    }
+    return Entry(
+        kind, chain, board_id=hold.board_id, task_key=hold.task_id, run_id=run_id, attempt=hold.attempt, data=data
     )
 
 
@@ -153,29 +170,46 @@ def advance_key(hold: Hold) -> str:
 
 def settled_at(task_key: int) -> Any:
     """When the last answer of this task has settled, as a write takes it: that moment, or now."""
-    latest = Hold.objects.filter(task=task_key, settles_at__gt=Now()).order_by("-settles_at")
-    return latest.values_list("settles_at", flat=True).first() or rows.NOW
+    return _settle_later([task_key]).get(task_key, rows.NOW)
 
 
-def _let_go_on(chain: Chain, hold: Hold, task: Task) -> None:
+def _settle_later(task_keys: Sequence[int]) -> dict[int, datetime]:
+    """Of which tasks the last answer has not settled yet, and when it has."""
+    if not task_keys:
+        return {}
+    waiting = Hold.objects.filter(task__in=task_keys, settles_at__gt=Now()).order_by("settles_at")
+    found = waiting.values_list("task_id", "settles_at")
+    return {key: at for key, at in found if key is not None and at is not None}
+
+
+def _let_go_on(closings: Sequence[Closing]) -> None:
     """One open hold less; the last one lets a suspended run be taken up again on the same attempt.
 
     A no to what stood before the start keeps the task from starting: it is held until somebody releases it.
     """
-    last, was = task.open_holds == 1, task.status
+    was = [one.task.status for one in closings]
+    later = _settle_later([one.task.pk for one in closings if one.task.open_holds == 1])
+    writes = [rows.Write(one.task, _one_less(one.hold, one.task, later.get(one.task.pk))) for one in closings]
+    if len(rows.write_many(writes)) < len(writes):
+        raise errors.Refusal("The task changed meanwhile. Try again.")
+    for one, before in zip(closings, was, strict=True):
+        if one.task.status != before:
+            note_move(one.chain, one.hold, one.task, "task.held", before)
+        if one.hold.attempt:
+            say(one.task, one.hold, answer_line(one.hold))
+
+
+def _one_less(hold: Hold, task: Task, settles_at: datetime | None) -> dict[str, Any]:
+    """The fields of a task of which one question fewer is open. `settles_at`: when the last answer has settled."""
+    last = task.open_holds == 1
     changes: dict[str, Any] = {"open_holds": task.open_holds - 1}
     if last and task.kept_open_by == "suspended":
-        changes["resume_ready_at"] = settled_at(task.pk)
-    if last and was == Status.PENDING and (settled := settled_at(task.pk)) != rows.NOW:
-        changes["not_before"] = max(settled, task.not_before or settled)
-    if decisions.keeps_from_starting(hold) and was == Status.PENDING and not task.attempts:
+        changes["resume_ready_at"] = settles_at or rows.NOW
+    if last and task.status == Status.PENDING and settles_at is not None:
+        changes["not_before"] = max(settles_at, task.not_before or settles_at)
+    if decisions.keeps_from_starting(hold) and task.status == Status.PENDING and not task.attempts:
         changes["status"] = Status.HELD
-    if not rows.write(task, changes):
-        raise errors.Refusal("The task changed meanwhile. Try again.")
-    if task.status != was:
-        note_move(chain, hold, task, "task.held", was)
-    if hold.attempt:
-        say(task, hold, answer_line(hold))
+    return changes
 
 
 def note_move(chain: Chain, hold: Hold, task: Task, kind: str, was: str) -> None:

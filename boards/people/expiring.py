@@ -5,20 +5,27 @@ One clock, not who comes first: whoever finds the due time past performs this sa
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
+from typing import Final
 
+from django.db import connection
 from django.db.models import F
 from django.db.models.functions import Now
 
+from boards import errors
 from boards.actors import Chain
-from boards.each import each_by_itself
+from boards.each import each_by_itself, many_at_once
 from boards.event_log import Entry, record
+from boards.lines import lines, literal
 from boards.locks import Rank, engine_transaction, taking
 from boards.models import Hold, Task
 from boards.people import closing, decisions
 from boards.people.closing import Subject
 from boards.states import HoldState
-from boards.stored_text import clean_text
+from boards.stored_text import clean_json_text, clean_text
+from boards.tasks import rows
+
+TOGETHER: Final = 50  # questions of as many tasks that one transaction ends
 
 
 def expire_due(limit: int = 200) -> int:
@@ -31,7 +38,36 @@ def expire_due(limit: int = 200) -> int:
         .exclude(kind__in=["question", "confirm"], default="")
         .order_by("due_at", "pk")
     )
-    return each_by_itself(list(due.values_list("pk", flat=True)[:limit]), _expire_one)
+    of_tasks: dict[int, int] = {}  # the first of each task; with several the others wait for it
+    others = []
+    for hold_id, task_key in due.values_list("pk", "task_id")[:limit]:
+        if task_key is None or task_key in of_tasks:
+            others.append(hold_id)
+        else:
+            of_tasks[task_key] = hold_id
+    work = [
+        lambda: many_at_once(list(of_tasks.items()), TOGETHER, _expire_of_tasks, lambda one: _expire_one(one[1])),
+        lambda: each_by_itself(others, _expire_one),
+    ]
+    return each_by_itself(work, lambda part: part())
+
+
+@engine_transaction
+def _expire_of_tasks(asked: Sequence[tuple[int, int]]) -> int:
+    """End the holds of as many tasks at once: (task key, hold id)."""
+    locked = rows.lock(task_key for task_key, _ in asked)
+    taking(Rank.HOLD)
+    due = Hold.objects.filter(pk__in=[hold_id for _, hold_id in asked], state=HoldState.OPEN, due_at__lte=Now())
+    holds = due.select_for_update(no_key=True, of=("self",)).select_related("board").order_by("pk")
+    closings = [
+        closing.Closing(closing.sweeper_of(hold), hold, task)
+        for hold in holds
+        if (task := locked.get(hold.task_id or 0)) is not None and not task.withdrawn
+    ]
+    if closings:
+        _write([one.hold for one in closings])
+        closing.closed_of_tasks(closings, "hold.expired")
+    return len(closings)
 
 
 @engine_transaction
@@ -48,17 +84,33 @@ def _expire_one(hold_id: int) -> bool:
 @engine_transaction
 def expire(hold: Hold, subject: Subject) -> Hold:
     """End a locked hold as its row had said that it would end."""
-    Hold.objects.filter(pk=hold.pk, state=HoldState.OPEN).update(
-        state=HoldState.EXPIRED,
-        answer=decisions.expiry_answer(hold),
-        answered_by_name="the due time",
-        answered_at=Now(),
-        closed_reason="Nobody answered in time.",
-        revision=F("revision") + 1,
-    )
-    hold.refresh_from_db()
+    _write([hold])
     closing.closed(closing.sweeper_of(hold), hold, subject, "hold.expired")
     return hold
+
+
+def _write(holds: Sequence[Hold]) -> None:
+    """The guarded update of locked holds, whose rows in memory follow it."""
+    answers = {hold.pk: decisions.expiry_answer(hold) for hold in holds}
+    source, params = lines([(pk, clean_json_text(answer) if answer else None) for pk, answer in answers.items()], _ENDS)
+    with connection.cursor() as cursor:
+        cursor.execute(_END.format(source), [BY, REASON, *params, literal(list(answers))])
+        landed = dict(cursor.fetchall())
+    for hold in holds:
+        if hold.pk not in landed:
+            raise errors.AlreadyAnswered("It was answered meanwhile.", hold=hold)
+        hold.state, hold.answer, hold.answered_at = HoldState.EXPIRED, answers[hold.pk], landed[hold.pk]
+        hold.answered_by_name, hold.closed_reason, hold.revision = BY, REASON, hold.revision + 1
+
+
+BY: Final = "the due time"
+REASON: Final = "Nobody answered in time."
+_ENDS: Final = {"hold": "bigint", "answer": "jsonb"}
+_END: Final = """
+    update boards_hold h
+       set state = 'expired', answer = v.answer, answered_by_name = %s, answered_at = statement_timestamp(),
+           closed_reason = %s, revision = h.revision + 1
+      from {} where h.id = v.hold and h.id = any(%s::bigint[]) and h.state = 'open' returning h.id, h.answered_at"""
 
 
 @engine_transaction

@@ -140,7 +140,14 @@ def ask_again(chain: Chain, task: Task) -> None:
     )
 
 
-def owe(one: Ended) -> None:
+def waited_for(ended: Iterable[Ended]) -> set[int]:
+    """Which of these rows ended badly, so that what depends on them cannot run."""
+    bad = [one.task.pk for one in ended if one.task.status in TERMINAL and one.task.status != Status.COMPLETED]
+    found = TaskDep.objects.filter(dependency__in=bad).values_list("dependency", flat=True).distinct()
+    return set(found) if bad else set()
+
+
+def owe(one: Ended, is_waited_for: bool) -> None:
     """The debts of one ending. A row that went back to pending owes nothing but the stop of its old worker."""
     lend = _owe_lend_end(one) if _is_withdrawn(one) else None
     stop = _owe_stop(one, after=lend)
@@ -153,7 +160,7 @@ def owe(one: Ended) -> None:
         cascade = None
     else:
         _owe_resume(one)
-        cascade = _owe_cascade(one, told)
+        cascade = _owe_cascade(one, told) if is_waited_for else None
     if told:
         notices.owe(one, cascade)
     if _is_withdrawn(one):
@@ -231,7 +238,7 @@ def _owe_cascade(one: Ended, told: bool) -> Debt | None:
     """`told`: the filer hears of this ending, so it is told of the dependents with it and not by each of them."""
     task, settlement = one.task, one.settlement
     of_turn = task.visit_id is not None and settlement.cause == Cause.USER_CANCEL
-    if task.status == Status.COMPLETED or of_turn or not TaskDep.objects.filter(dependency=task.pk).exists():
+    if of_turn:
         return None
     sessions = settlement.told | ({str(task.filer_id)} if told else set())
     return owing.owe(

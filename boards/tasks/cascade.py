@@ -5,10 +5,12 @@ Each is safe to repeat: it looks at the rows again under their locks and does no
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
+
 from django.db.models.functions import Now
 
 from boards.actors import service
-from boards.debts.kinds import pays
+from boards.debts.kinds import pays, pays_many
 from boards.locks import Rank, taking
 from boards.models import Attempt, Debt, Task, TaskDep
 from boards.states import TERMINAL, Cause, Status, Verb
@@ -28,42 +30,63 @@ def cascade(debt: Debt) -> bool:
 
     False while there are more than one transaction should hold.
     """
-    cause = debt.task
-    if cause is None:
+    if debt.task_id is None:
         return True
-    keys = list(
-        TaskDep.objects.filter(dependency=cause.pk, dependent__status__in=[Status.PENDING, Status.HELD])
-        .order_by("dependent")
-        .values_list("dependent", flat=True)[:PER_TRANSACTION]
-    )
+    edges = _waiting([debt.task_id])
+    return not _cancel([debt], edges) or len(edges) < PER_TRANSACTION
+
+
+@pays_many("cascade")
+def cascades(debts: Sequence[Debt]) -> Collection[int]:
+    """The same for many; none is settled where all their dependents are more than one transaction should hold."""
+    edges = _waiting([debt.task_id for debt in debts if debt.task_id is not None])
+    if len(edges) >= PER_TRANSACTION:
+        return ()
+    _cancel(debts, edges)
+    return [debt.pk for debt in debts]
+
+
+def _waiting(causes: Sequence[int]) -> list[tuple[int, int]]:
+    """(cause, dependent) of those that wait, as many as one transaction should hold, in the order of locking."""
+    waiting = TaskDep.objects.filter(dependency__in=causes, dependent__status__in=[Status.PENDING, Status.HELD])
+    return list(waiting.order_by("dependent").values_list("dependency", "dependent")[:PER_TRANSACTION])
+
+
+def _cancel(debts: Sequence[Debt], edges: Sequence[tuple[int, int]]) -> bool:
+    """Cancel those dependents; whether any of the endings still holds."""
+    causes = {debt.task_id: debt for debt in debts if debt.task_id is not None}
+    keys = {dependent for _, dependent in edges}
     # With what depends on them, as their own endings lock it: a second statement could lock against the order.
     beneath = TaskDep.objects.filter(dependency__in=keys).values_list("dependent", flat=True)
-    locked = rows.lock([cause.pk, *keys, *beneath])
-    cause = locked[cause.pk]
-    if not _still_ended_by(cause, debt):
-        return True
+    locked = rows.lock([*causes, *keys, *beneath])
     # Again under the locks: somebody may have let a dependent go meanwhile.
-    waiting = set(TaskDep.objects.filter(dependency=cause.pk, dependent__in=keys).values_list("dependent", flat=True))
-    chain = service("sweeper", cause.board.space_id)
+    waiting = set(
+        TaskDep.objects.filter(dependency__in=causes, dependent__in=keys).values_list("dependency", "dependent")
+    )
+    ended = {cause for cause, debt in causes.items() if _still_ended_by(locked[cause], debt)}
     settle_many(
         [
-            Settlement(
-                Verb.CANCEL,
-                chain,
-                key,
-                Options(advisory=True),
-                text=debt.data["reason"],
-                via="cascade",
-                cause=Cause.CASCADE,
-                metadata={CASCADE_FROM: cause.public_id}
-                | ({CASCADE_WAS_HELD: True} if locked[key].status == Status.HELD else {}),
-                told=frozenset(debt.data.get("told", ())),
-            )
-            for key in keys
-            if key in waiting and locked[key].status in {Status.PENDING, Status.HELD}
+            _cancelled(causes[cause], locked[cause], locked[key])
+            for cause, key in edges
+            if cause in ended and (cause, key) in waiting and locked[key].status in {Status.PENDING, Status.HELD}
         ]
     )
-    return len(keys) < PER_TRANSACTION
+    return bool(ended)
+
+
+def _cancelled(debt: Debt, cause: Task, dependent: Task) -> Settlement:
+    was_held = {CASCADE_WAS_HELD: True} if dependent.status == Status.HELD else {}
+    return Settlement(
+        Verb.CANCEL,
+        service("sweeper", cause.board.space_id),
+        dependent.pk,
+        Options(advisory=True),
+        text=debt.data["reason"],
+        via="cascade",
+        cause=Cause.CASCADE,
+        metadata={CASCADE_FROM: cause.public_id} | was_held,
+        told=frozenset(debt.data.get("told", ())),
+    )
 
 
 def _still_ended_by(cause: Task, debt: Debt) -> bool:

@@ -103,8 +103,9 @@ def settle_many(
     aftermath.discard_holds(ended)
     if closing is not None:
         closing(len(ended))
+    waited_for = aftermath.waited_for(ended)
     for one in ended:
-        aftermath.owe(one)
+        aftermath.owe(one, one.task.pk in waited_for)
     for plan in planned:
         if isinstance(plan, _Plan) and plan.unrecorded and plan.ended.task.pk in landed:
             recording.note_failure(plan.ended.task, *plan.unrecorded)

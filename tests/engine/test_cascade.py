@@ -7,13 +7,15 @@ import threading
 
 import pytest
 from django.db import connection
+from django.db.models import Count
 from django.db.models.functions import Now
 
 from boards import tasks
 from boards.debts import paying
-from boards.models import Debt, Task, TaskDep
-from boards.tasks import Filing, cascade, rows
+from boards.models import Debt, Event, Task, TaskDep
+from boards.tasks import Filing, cascade, endings, rows
 from tests import cast
+from tests.racing import at_once
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -123,3 +125,57 @@ def test_what_a_retried_parent_files_anew_is_no_part_of_its_cancel(board, anna, 
     pay(monkeypatch, "children_cancel", works)
     assert cast.fresh(before).status == "cancelled"
     assert cast.fresh(after).status == "pending"
+
+
+def _owed(board, anna, monkeypatch, count):
+    """So many failed tasks whose cascades nobody has paid yet, each with two dependents, one of them shared by all."""
+    works = unpaid(monkeypatch, "cascade")
+    failed = [cast.filed(board, anna, f"part {n}", id=f"a{n}") for n in range(count)]
+    for n in range(count):
+        cast.filed(board, anna, f"after {n}", deps=[f"a{n}"])
+    cast.filed(board, anna, "all of it", deps=[f"a{n}" for n in range(count)], id="all")
+    for task in failed:
+        tasks.cancel(anna, task.pk, "Not wanted")
+    assert Debt.objects.filter(kind="cascade", tries=1).count() == count
+    Debt.objects.update(due_at=Now())
+    monkeypatch.setitem(paying.PAYERS, "cascade", works)
+
+
+def _ended_once(count):
+    assert not Debt.objects.exists()
+    assert set(Task.objects.values_list("status", flat=True)) == {"cancelled"}
+    once = Event.objects.filter(kind="task.cancelled").values("task").annotate(times=Count("pk"))
+    assert [row["times"] for row in once] == [1] * (2 * count + 1)
+
+
+def test_many_cascades_are_paid_in_one_transaction(board, anna, monkeypatch):
+    _owed(board, anna, monkeypatch, 7)
+    settled = []
+    monkeypatch.setattr(cascade, "settle_many", lambda some: settled.append(len(some)) or endings.settle_many(some))
+    assert paying.pay_due() == 7
+    assert settled == [14]  # the shared one by each of its causes, of which the first counts
+    _ended_once(7)
+
+
+def test_of_many_cascades_one_that_cannot_be_paid_fails_alone(board, anna, monkeypatch):
+    _owed(board, anna, monkeypatch, 5)
+    poison = Debt.objects.get(kind="cascade", task__public_id="a2")
+    Debt.objects.filter(pk=poison.pk).update(data={})
+    assert paying.pay_due() == 4
+    assert Debt.objects.get().pk == poison.pk
+    assert "KeyError" in Debt.objects.get().last_error
+    assert cast.fresh(Task.objects.get(goal="after 2")).status == "pending"
+    Debt.objects.filter(pk=poison.pk).update(data=poison.data, due_at=Now())
+    assert paying.pay_due() == 1
+    _ended_once(5)
+
+
+def test_two_sweepers_pay_many_cascades_once_each(board, anna, monkeypatch):
+    for _ in range(5):
+        _owed(board, anna, monkeypatch, 60)
+        at_once(paying.pay_due, paying.pay_due)
+        while paying.pay_due():
+            pass
+        _ended_once(60)
+        Task.objects.all().delete()
+        Event.objects.all().delete()

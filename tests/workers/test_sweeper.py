@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import uuid
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.core.management import call_command
 from django.db import connection
 from django.db.models.functions import Now
+from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 from rich.console import Console
 
@@ -17,6 +19,7 @@ from boards.actors import Chain
 from boards.debts import owing
 from boards.management.commands.sweeper import Sweeper
 from boards.models import Attempt, Board, Debt, Hold, IdempotencyKey, Process, Task
+from boards.people import decisions
 from boards.states import Status
 from tests import cast
 
@@ -97,6 +100,31 @@ def test_a_question_past_its_time_is_closed_once(board: Board, anna: Chain) -> N
     people.open_hold(chain, claim=ticket, kind="approval", prompt="Publish?", due_in_ms=0)
     assert sweeping.sweep_once().done["questions past their time"] == 1
     assert Hold.objects.get().state == "expired"
+    assert sweeping.sweep_once().total == 0
+
+
+def test_many_questions_past_their_time_end_together_and_one_that_cannot_ends_no_other(
+    board: Board, anna: Chain, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = [tasks.HoldFiling("confirm", "May it start?", due_at=timezone.now() - timedelta(hours=1), default="no")]
+    filed = [cast.filed(board, anna, f"part {n}", holds=asked) for n in range(5)]
+    twice = cast.filed(board, anna, "twice", holds=[*asked, *asked])
+    odd, answer = Hold.objects.get(task=filed[2].pk), decisions.expiry_answer
+
+    def fails(hold: Hold) -> dict[str, Any] | None:
+        if hold.pk == odd.pk:
+            raise ValueError("nobody knows")
+        return answer(hold)
+
+    monkeypatch.setattr(decisions, "expiry_answer", fails)
+    report = sweeping.sweep_once()
+    assert report.failed == ["questions past their time"]
+    assert list(Hold.objects.filter(state="open")) == [odd]
+    assert {cast.fresh(task).status for task in filed} == {"held", "pending"}
+    assert (cast.fresh(twice).status, cast.fresh(twice).open_holds) == ("held", 0)
+    monkeypatch.setattr(decisions, "expiry_answer", answer)
+    assert sweeping.sweep_once().done["questions past their time"] == 1
+    assert {cast.fresh(task).status for task in filed} == {"held"}
     assert sweeping.sweep_once().total == 0
 
 
