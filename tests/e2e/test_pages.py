@@ -14,10 +14,12 @@ PAGES = [
     "/b/",
     "/b/release-desk/",
     "/b/release-desk/new/",
+    "/b/release-desk/batch/",
     "/b/release-desk/t/upgrade-guide/",
     "/needs-you/",
     "/f/",
     "/f/release-notes/",
+    "/f/release-notes/runs",
     "/f/release-notes/starts/",
     "/f/release-notes/starts/schedule/",
     "/f/release-notes/starts/webhook/start/",
@@ -27,6 +29,7 @@ PAGES = [
     "/new-flow/edit/?template=pr-review",
     "/f/release-notes/r/1/",
     "/me/notifications/",
+    "/me/keys/",
     "/password/",
 ]
 ADMIN = ["/admin/", "/admin/boards/task/", "/admin/boards/flowrun/", "/admin/boards/hold/", "/admin/boards/event/"]
