@@ -106,7 +106,7 @@ def _retry(chain: Chain, task: Task | int, *, as_it_was: bool = False) -> TaskWr
         "error": "",
         "feedback": row.error if was == Status.ERRORED else row.feedback,
         "cancelled_via": "",
-        "not_before": None,
+        "not_before": aftermath.settle_later([row.pk]).get(row.pk),
         "max_attempts": decisions.tries_after_retry(row),
         "retry_ledger": {"granted": ledger["granted"] + 1, "denied_by_budget": False},
         "metadata": _unmarked(row),
