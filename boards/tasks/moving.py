@@ -172,6 +172,8 @@ def start_anyway(chain: Chain, task: Task | int) -> TaskWriteOutcome:
     It takes out what can never be met and nothing else: a hold, an open question and other dependencies still block.
     """
     seen = _seen(chain, task, "tasks.edit")
+    if chain.acting.kind != "person":
+        raise errors.Forbidden("Only a person lets a task start without what it waits for.")
     lock_board(seen.board_id)
     row, now = rows.lock_one(seen)
     if row.started_at is not None or row.status not in {Status.PENDING, Status.HELD, Status.CANCELLED} or row.withdrawn:
