@@ -106,7 +106,7 @@ def _retry(chain: Chain, task: Task | int, *, as_it_was: bool = False) -> TaskWr
         "error": "",
         "feedback": row.error if was == Status.ERRORED else row.feedback,
         "cancelled_via": "",
-        "not_before": None,
+        "not_before": aftermath.settle_later([row.pk]).get(row.pk),
         "max_attempts": decisions.tries_after_retry(row),
         "retry_ledger": {"granted": ledger["granted"] + 1, "denied_by_budget": False},
         "metadata": _unmarked(row),
@@ -172,6 +172,8 @@ def start_anyway(chain: Chain, task: Task | int) -> TaskWriteOutcome:
     It takes out what can never be met and nothing else: a hold, an open question and other dependencies still block.
     """
     seen = _seen(chain, task, "tasks.edit")
+    if chain.acting.kind != "person":
+        raise errors.Forbidden("Only a person lets a task start without what it waits for.")
     lock_board(seen.board_id)
     row, now = rows.lock_one(seen)
     if row.started_at is not None or row.status not in {Status.PENDING, Status.HELD, Status.CANCELLED} or row.withdrawn:

@@ -241,8 +241,12 @@ class Work:
         with contextlib.suppress(Empty):
             while self._writing and not self._answers:
                 self._inbox.get_nowait()()
-        with contextlib.suppress(*AWAY):
+        try:
             self._take_answers()
+        except AWAY:
+            pass
+        except Exception:
+            log.exception("The last endings could not be written; they are tried once more")
         return self.running
 
     def _ended(self, run: Run) -> None:

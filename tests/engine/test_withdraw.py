@@ -192,7 +192,9 @@ def test_the_clean_up_is_a_chain_stop_then_holds(asked: Hold, board: Board, anna
     assert (refused.value.code, refused.value.http_status) == ("bad_state", 409)
     with pytest.raises(errors.DueTimePassed):
         people.dismiss_hold(anna, asked.pk)
+    before = cast.fresh(asked.task).revision
     paying.pay(stop.pk)
+    assert cast.fresh(asked.task).revision == before + 1  # a write of its own
     asked.refresh_from_db()
     assert (asked.state, asked.closed_reason) == ("discarded", "The due time passed.")
     assert (cast.fresh(asked.task).open_holds, Debt.objects.count()) == (0, 0)

@@ -159,3 +159,17 @@ def test_a_drain_that_leaves_waits_for_the_write_and_hands_back_nothing_of_it(
     assert ended
     assert cast.fresh(task).status == Status.COMPLETED
     assert not Event.objects.filter(kind="task.handed_back").exists()
+
+
+def test_a_write_that_breaks_while_a_drain_leaves_is_tried_once_more(
+    board: Board, anna: Chain, drain: Drains, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task = cast.filed(board, anna, "the notes")
+    left = _fails(monkeypatch, RuntimeError("this was nobody's fault"))
+    with _held_up(monkeypatch) as go:
+        one = drain()
+        one.until(lambda: one.drain._work.is_writing)
+        go.set()
+        one.close()
+    assert not left
+    assert cast.fresh(task).status == Status.COMPLETED
