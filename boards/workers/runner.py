@@ -104,9 +104,10 @@ class Run:
 
     def stop(self, why: str) -> None:
         """Ask the worker to stop, for a reason that decides what becomes of its task. The first reason
-        stays.
+        stays, and what has ended by itself stays as it ended.
         """
-        self.why = self.why or why
+        if self.ending is None:
+            self.why = self.why or why
         if self.port is not None and why != "shutdown":
             self.port.end()
         if self.handle is not None:

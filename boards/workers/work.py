@@ -228,7 +228,8 @@ class Work:
             self._scribe.flush()
             sign_off()
             for run in left:
-                run.why, run.ending = "shutdown", run.ending or StoppedEarly()
+                if run.ending is None:
+                    run.why, run.ending = "shutdown", StoppedEarly()
             settle(left, self._scribe)
         except AWAY as error:
             log.warning("%d tasks are left to their leases, the database is away: %s", len(left), error)
