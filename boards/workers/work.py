@@ -242,8 +242,10 @@ class Work:
         with contextlib.suppress(Empty):
             while self._writing and not self._answers:
                 self._inbox.get_nowait()()
-        with contextlib.suppress(*AWAY):
+        try:
             self._take_answers()
+        except Exception as error:
+            log.warning("The last endings could not be written, they are tried once more: %s", error)
         return self.running
 
     def _ended(self, run: Run) -> None:

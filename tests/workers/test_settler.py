@@ -183,3 +183,21 @@ def test_what_failed_before_the_drain_was_told_to_end_has_failed(
     row = cast.fresh(bad)
     assert (row.status, row.failures) == (Status.ERRORED, 1)
     assert "This is wrong." in row.error
+
+
+def test_a_last_write_that_breaks_is_tried_once_more_by_the_drain_that_leaves(
+    board: Board, anna: Chain, drain: Drains, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task = cast.filed(board, anna, "the notes")
+    with _held_up(monkeypatch) as go:
+
+        def breaks(batch: Sequence[Run], scribe: Scribe) -> list[Settled]:
+            assert go.wait(60)
+            raise RuntimeError("this was nobody's fault")
+
+        monkeypatch.setattr(settler, "settle", breaks)
+        one = drain()
+        one.until(lambda: one.drain._work.is_writing)
+        threading.Timer(0.2, go.set).start()
+        one.close()
+    assert cast.fresh(task).status == Status.COMPLETED
