@@ -149,3 +149,32 @@ def test_a_filing_with_a_question_is_the_members_to_answer(desk: Desk) -> None:
     one, two = (file_task(chain, desk.board, filing, allow_same=True).holds.get() for _ in range(2))
     assert people.answer_hold(desk.chain, one.pk, choice="yes").state == "answered"
     assert desk.by_key("decide", name="other")("POST", f"/holds/{two.pk}/answer", {"choice": "yes"}).status == 200
+
+
+def test_a_run_is_not_moved_past_the_people_of_a_flow_that_it_calls(desk: Desk) -> None:
+    desk.flow(ASKING_FLOW)
+    desk.flow(
+        "key: outer\nname: Outer\nsteps:\n  - {key: begin, name: Begin}\n"
+        "  - {key: sub, name: Sub, kind: call, flow: gated}\n  - {key: late, name: Late}\n"
+        "  - {key: done, name: Done, terminal: true}\n"
+    )
+    caller, decider = desk.by_key("read", "file"), desk.by_key("read", "file", "decide", "admin")
+    assert caller("POST", "/flows/outer/runs", {"step": "late"}).code == "forbidden"
+    assert caller("POST", "/flows/outer/runs", {}).status == 201
+    assert caller("POST", "/flows/outer/runs/1/move", {"step": "late"}).code == "forbidden"
+    assert decider("POST", "/flows/outer/runs/1/move", {"step": "late"}).status == 200
+
+
+def test_a_run_is_not_moved_past_the_checker_of_its_board(desk: Desk) -> None:
+    """A step that names no checker has its board's."""
+    desk.board.checker = "person"
+    desk.board.save(update_fields=["checker"])
+    desk.flow(
+        "key: w\nname: W\nsteps:\n  - {key: a, name: A, kind: agent, assignee: writer, prompt: Write}\n"
+        "  - {key: late, name: Late}\n  - {key: z, name: Done, terminal: true}\n"
+    )
+    caller, decider = desk.by_key("read", "file"), desk.by_key("read", "file", "decide", "admin")
+    assert caller("POST", "/flows/w/runs", {"step": "late"}).code == "forbidden"
+    assert caller("POST", "/flows/w/runs", {}).status == 201
+    assert caller("POST", "/flows/w/runs/1/move", {"step": "late"}).code == "forbidden"
+    assert decider("POST", "/flows/w/runs/1/move", {"step": "late"}).status == 200
