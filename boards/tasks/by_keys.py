@@ -6,6 +6,7 @@ what waits for the answer. Nothing here concerns people, services or workers und
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from boards import errors
@@ -31,6 +32,23 @@ def require(chain: Chain, task: Task, action: str) -> None:
         )
     if action in _LETS_START and _has_the_last_word(chain, task):
         raise errors.Forbidden("A person decides whether this task starts, and whoever asked does not. Ask a member.")
+
+
+def require_edit(chain: Chain, task: Task, changes: Mapping[str, object]) -> None:
+    """Refuse with `Forbidden` an edit by the acting key that would take away what a person is there for.
+
+    Whoever works it never names its own reviewer, and no other key that does not decide.
+    """
+    key = chain.key
+    if key is None:
+        return
+    of_own = chain.acting.name in {task.assignee, changes.get("assignee")}
+    if (
+        "checker" in changes
+        and changes["checker"] != task.checker != "none"
+        and (of_own or Scope.DECIDE not in key.scopes)
+    ):
+        raise errors.Forbidden("Whoever works on it or files it does not change who checks it. Ask a member.")
 
 
 def _has_the_last_word(chain: Chain, task: Task) -> bool:

@@ -178,3 +178,18 @@ def test_a_run_is_not_moved_past_the_checker_of_its_board(desk: Desk) -> None:
     assert caller("POST", "/flows/w/runs", {}).status == 201
     assert caller("POST", "/flows/w/runs/1/move", {"step": "late"}).code == "forbidden"
     assert decider("POST", "/flows/w/runs/1/move", {"step": "late"}).status == 200
+
+
+def test_a_key_takes_no_reviewer_away(desk: Desk) -> None:
+    """Not of what it filed without the right to decide, and never of what its agent is to work."""
+    desk.board.checker = "person"
+    desk.board.save(update_fields=["checker"])
+    filer, worker = desk.by_key("read", "file"), desk.by_key(*EVERYTHING, name=cast.WRITER)
+    own = f"/boards/desk/tasks/{filer('POST', '/boards/desk/tasks', {'goal': 'Own'}).body['task']['id']}"
+    others = f"/boards/desk/tasks/{desk.filed(assignee=cast.WRITER).public_id}"
+    for caller, path in ((filer, own), (worker, others)):
+        for checker in ("none", "", "reader"):
+            assert caller("PATCH", path, {"checker": checker}).code == "forbidden"
+    assert worker("PATCH", own, {"checker": "none", "assignee": cast.WRITER}).code == "forbidden"
+    assert set(Task.objects.values_list("checker", flat=True)) == {"person"}
+    assert desk.by_key(*EVERYTHING, name="another")("PATCH", others, {"checker": "reader"}).status == 200
