@@ -16,6 +16,8 @@ from boards.states import HoldKind, HoldState
 
 # A check is made by whoever is the checker, whoever filed the task.
 _OF_ANYBODY: Final = frozenset({"tasks.check"})
+# What a person looks at who is asked whether it shall start.
+_READ_BEFORE_A_YES: Final = frozenset({"goal", "title", "context", "input", "assignee"})
 # What would let a task start in spite of a question or of a no.
 _LETS_START: Final = frozenset({"tasks.release", "tasks.retry"})
 
@@ -37,7 +39,8 @@ def require(chain: Chain, task: Task, action: str) -> None:
 def require_edit(chain: Chain, task: Task, changes: Mapping[str, object]) -> None:
     """Refuse with `Forbidden` an edit by the acting key that would take away what a person is there for.
 
-    Whoever works it never names its own reviewer, and no other key that does not decide.
+    Whoever works it never names its own reviewer, and no other key that does not decide; and what a person is asked to
+    say yes to at the filing, or did, stays as it was read.
     """
     key = chain.key
     if key is None:
@@ -49,6 +52,10 @@ def require_edit(chain: Chain, task: Task, changes: Mapping[str, object]) -> Non
         and (of_own or Scope.DECIDE not in key.scopes)
     ):
         raise errors.Forbidden("Whoever works on it or files it does not change who checks it. Ask a member.")
+    asked = Hold.objects.filter(task=task.pk, source=Hold.Source.FILING, kind=HoldKind.CONFIRM)
+    changed = {name for name in _READ_BEFORE_A_YES & changes.keys() if changes[name] != getattr(task, name)}
+    if changed and asked.exclude(state=HoldState.DISCARDED).exists():
+        raise errors.Forbidden("A person is asked about it as it stands, so it stays so. Cancel it and file it anew.")
 
 
 def _has_the_last_word(chain: Chain, task: Task) -> bool:

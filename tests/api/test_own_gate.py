@@ -193,3 +193,20 @@ def test_a_key_takes_no_reviewer_away(desk: Desk) -> None:
     assert worker("PATCH", own, {"checker": "none", "assignee": cast.WRITER}).code == "forbidden"
     assert set(Task.objects.values_list("checker", flat=True)) == {"person"}
     assert desk.by_key(*EVERYTHING, name="another")("PATCH", others, {"checker": "reader"}).status == 200
+
+
+@pytest.mark.parametrize("answered", [False, True])
+def test_what_a_person_is_asked_about_at_the_filing_stays_as_it_was_read(desk: Desk, answered: bool) -> None:
+    caller = desk.by_key(*EVERYTHING)
+    ask = {"goal": "Publish the note", "held": True, "holds": [{"kind": "confirm", "prompt": "Really?"}]}
+    task = Task.objects.get(public_id=caller("POST", "/boards/desk/tasks", ask).body["task"]["id"])
+    if answered:
+        people.answer_hold(desk.chain, task.holds.get().pk, choice="yes")
+    path = f"/boards/desk/tasks/{task.public_id}"
+    for field, value in (("goal", "Delete it all"), ("input", {"all": True}), ("assignee", "reader")):
+        assert caller("PATCH", path, {field: value}).code == "forbidden"
+    assert caller("POST", f"{path}/release", {"assignee": "reader"}).code == "forbidden"
+    row = cast.fresh(task)
+    assert (row.goal, row.input, row.assignee) == ("Publish the note", task.input, task.assignee)
+    assert caller("PATCH", path, {"priority": 5}).status == 200
+    assert desk.signed_in()("PATCH", path, {"goal": "Publish the other note"}).status == 200
