@@ -41,6 +41,7 @@ def release(chain: Chain, task: Task | int, assignee: str | None = None) -> Task
     changes: dict[str, Any] = {"status": Status.PENDING}
     if assignee is not None:
         changes["assignee"] = cleaning.checked_text(assignee, "assignee", 100)
+        by_keys.require_edit(chain, row, changes)
         refuse_follow_up_assignee(row, changes)
         check_names(row.board, changes, row)
     return _move(chain, row, Verb.RELEASE, changes, "task.released", now)
