@@ -209,6 +209,20 @@ def test_a_due_hold_of_a_withdrawn_task_is_discarded_not_expired(asked: Hold, fl
     assert asked.state == "open"
 
 
+def test_what_waits_to_be_discarded_keeps_no_other_question_from_expiring(
+    asked: Hold, board: Board, anna: Chain, flows: Chain
+) -> None:
+    tasks.withdraw(flows, asked.task)
+    cast.filed(board, anna, "Another")
+    ticket = cast.claimed(board).ticket
+    other = people.open_hold(cast.agent_chain(board), claim=ticket, kind="approval", prompt="And this?")
+    Hold.objects.filter(pk=asked.pk).update(due_at=Now() - timedelta(hours=1))
+    Hold.objects.filter(pk=other.pk).update(due_at=Now())
+    assert people.expire_due(limit=1) == 1
+    states = dict(Hold.objects.values_list("pk", "state"))
+    assert states == {asked.pk: "open", other.pk: "expired"}
+
+
 def test_a_suspended_run_is_not_resumed(asked: Hold, board: Board, flows: Chain) -> None:
     ticket = tasks.mint(cast.fresh(asked.task), Attempt.objects.get().pk)
     people.suspend(ticket)
