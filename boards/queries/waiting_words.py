@@ -161,7 +161,7 @@ def debt_group(kind: str) -> str:
 
 def _debt_words(it: Mapping[str, Any]) -> str:
     if it["kind"] in SEEN_ONLY:
-        return _("nothing waits for it, and nothing can be tried again")
+        return _("Nothing waits for it, and nothing can be tried again")
     return ngettext("tried %(count)d time", "tried %(count)d times", it["tries"]) % {"count": it["tries"]}
 
 

@@ -24,6 +24,7 @@ from boards.actors import Chain
 from boards.errors import Refusal
 from boards.flows import ScheduleFields, WebhookFields
 from boards.models import Flow, Schedule, Webhook
+from boards.queries import catchup
 from boards.queries.flow_starts import schedule_rows, webhook_rows
 from boards.queries.runs import newest_inputs
 from boards.queries.schema_fields import Field, fields_of
@@ -40,10 +41,13 @@ _MAP: Final = "map."
 @require_safe
 @member_page
 def starts(request: MemberRequest, key: str) -> HttpResponse:
+    """The page; for one that is open, what it lists. That reading leaves the key of a new webhook to the page."""
     flow = found_flow(request, key)
-    number, secret = request.session.pop(SHOWN_ONCE, None) or (0, "")
+    cursor = catchup.cursor()
+    number, secret = (None if request.htmx else request.session.pop(SHOWN_ONCE, None)) or (0, "")
     context = {
         "flow": flow,
+        "cursor": cursor,
         "schedules": schedule_rows(flow),
         "webhooks": webhook_rows(flow, request.now),
         "may_edit": _may_edit(request),
@@ -52,7 +56,7 @@ def starts(request: MemberRequest, key: str) -> HttpResponse:
         "new_secret_of": number,
         "section": "flows",
     }
-    return render(request, "flow/starts.html", context)
+    return render(request, "flow/_starts.html" if request.htmx else "flow/starts.html", context)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

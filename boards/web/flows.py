@@ -14,6 +14,7 @@ from boards import flows as engine
 from boards.errors import Refusal
 from boards.models import Flow, FlowRun
 from boards.queries import catchup
+from boards.queries.flow_board import FlowBoard
 from boards.queries.flows import flow_cards, flow_page
 from boards.queries.runs import newest_inputs
 from boards.web.answers import with_toast
@@ -76,8 +77,15 @@ def _started(request: MemberRequest, found: Flow, made: FlowRun) -> HttpResponse
     if context["page"].style != Flow.Style.BOARD:
         return HttpResponseClientRedirect(to)
     response = render(request, "flow/_start.html", context)
-    with_toast(response, _("%(name)s started.") % {"name": made.name}, href=to, link=_("Open"))
+    with_toast(response, _start_words(made, context["page"]), href=to, link=_("Open"))
     return trigger_client_event(response, CHANGED)
+
+
+def _start_words(made: FlowRun, page: FlowBoard) -> str:
+    if not made.queued_step:
+        return _("%(name)s started.") % {"name": made.name}
+    step = next((column.name for column in page.columns if column.key == made.queued_step), made.queued_step)
+    return _("%(name)s is queued for %(step)s, which is full.") % {"name": made.name, "step": step}
 
 
 def _context(request: MemberRequest, found: Flow) -> dict[str, Any]:

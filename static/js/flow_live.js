@@ -132,3 +132,13 @@ clear.addEventListener("click", (event) => {
   filter();
   form.elements.q.focus();
 });
+
+// Where not all columns fit, the page opens on one with something in it: what waits on its reader, else the first run.
+function openOn(card) {
+  if (!card) return;
+  const [all, one] = [columns(), card.closest("[data-column]")].map((part) => part.getBoundingClientRect());
+  const gap = parseFloat(getComputedStyle(columns()).scrollPaddingLeft) || 0;
+  if (one.right > all.right || one.left < all.left) columns().scrollBy({ left: one.left - all.left - gap, behavior: "instant" });
+}
+
+openOn(columns().querySelector(".run-card.is-mine") ?? columns().querySelector(".run-card:not([data-over])"));

@@ -133,6 +133,17 @@ def test_the_focus_stays_where_it_is_while_others_move(page: Page, operator: Per
     expect(stays.locator(".card-title a")).to_be_focused()
 
 
+def test_a_phone_opens_on_the_first_column_with_a_card_and_only_columns_scroll(page: Page) -> None:
+    carry(page, start(page, "Swiped"), page.locator('[data-column="review"]'))
+    page.mouse.up()
+    expect(page.locator('[data-cards="review"] .run-card', has_text="Swiped")).to_be_visible()
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.goto(page.url + "?q=Swiped")
+    expect(page.locator(".run-card", has_text="Swiped")).to_be_in_viewport(ratio=1)
+    expect(page.locator('[data-column="backlog"]')).not_to_be_in_viewport()
+    assert page.evaluate("document.documentElement.scrollHeight") <= 844
+
+
 def test_on_a_phone_the_columns_swipe_and_the_page_is_no_wider(page: Page) -> None:
     page.set_viewport_size({"width": 390, "height": 844})
     start_button = page.get_by_role("link", name="Start a run in Backlog")

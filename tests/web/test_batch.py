@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from django.urls import reverse
 
-from boards.models import Task
+from boards.models import Board, Task
 from boards.web.batch_lines import filings_of, read_lines
 from tests import cast
 from tests.web.desk import Desk
@@ -133,6 +133,15 @@ def test_the_form_is_reached_from_the_board(desk):
     form = desk.client().get(reverse("web:file_batch", args=["desk"]))
     assert form.status_code == 200
     assert "All of them are filed, or none." in form.content.decode()
+
+
+def test_the_assignee_of_the_board_stands_in_the_list_once(desk):
+    Board.objects.filter(slug="desk").update(default_worker=cast.WRITER)
+    form = desk.client().get(reverse("web:file_batch", args=["desk"])).content.decode()
+    assert f'<option value="">As the board says: {cast.WRITER}</option>' in form
+    shown = form[form.index('id="f-assignee"') : form.index('id="f-checker"')]
+    assert f'value="{cast.WRITER}"' not in shown
+    assert f'value="{cast.READER}"' in shown
 
 
 def test_numbers_are_those_of_the_tasks_not_of_the_lines_of_the_text():

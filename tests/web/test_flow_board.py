@@ -444,6 +444,13 @@ class TestStarting:
         assert 'value="A"' not in response.content.decode(), "the form is empty again"
         assert step_task(FlowRun.objects.get(name="A")).status == "pending"
 
+    def test_a_run_that_finds_no_place_is_said_to_queue(self, desk: Desk) -> None:
+        for name in ("A", "B"):
+            desk.start(name, step="draft")
+        form = {"key": "k", "run_name": "C", "step": "draft"}
+        assert toast(desk.anna.post("/f/press/start", form, headers=HTMX)) == "C is queued for Draft, which is full."
+        assert FlowRun.objects.get(name="C").queued_step == "draft"
+
     def test_a_step_that_begins_no_run_is_refused_in_words(self, desk: Desk) -> None:
         response = desk.anna.post("/f/press/start", {"key": "k", "run_name": "A", "step": "done"}, headers=HTMX)
         assert response.status_code == 422

@@ -131,6 +131,15 @@ class TestWebhooks:
         assert "/f/reviewed/r/1/" in html(olga.get(PAGE))
         assert "The webhook Tracker started it" in html(olga.get("/f/reviewed/r/1/"))
 
+    def test_an_open_page_that_reads_its_list_again_leaves_the_key_to_the_page(self, olga: Client) -> None:
+        posted(olga, "webhook/start/", name="Tracker", **{"map.topic": "{{ payload.title }}"})
+        webhook = Webhook.objects.get()
+        part = html(olga.get(PAGE, headers={"HX-Request": "true"}))
+        assert part.lstrip().startswith('<div class="starts-now" id="starts-now" data-live-flow=')
+        assert "Tracker" in part
+        assert webhook.secret not in part
+        assert webhook.secret in html(olga.get(PAGE))
+
     def test_a_new_key_is_shown_once_and_the_old_ones_end_is_told(self, olga: Client) -> None:
         posted(olga, "webhook/start/", name="Tracker")
         olga.get(PAGE)

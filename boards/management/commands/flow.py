@@ -132,7 +132,8 @@ class Command(BaseCommand):
         for flow in Flow.objects.filter(space=place).order_by("key"):
             version = flow.versions.order_by("-number").first()
             number = version.number if version else 0
-            self.stdout.write(f"{flow.key}  {flow.name}, version {number}, {flow.last_run_number} runs")
+            runs = "1 run" if flow.last_run_number == 1 else f"{flow.last_run_number} runs"
+            self.stdout.write(f"{flow.key}  {flow.name}, version {number}, {runs}")
         known = set(Flow.objects.filter(space=place).values_list("key", flat=True))
         for key in sorted(set(library.template_keys()) - known):
             self.stdout.write(f"{key}  ready template, not installed yet")
