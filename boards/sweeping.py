@@ -24,6 +24,7 @@ from boards.debts import paying
 from boards.each import each_by_itself
 from boards.flows.steps import simple
 from boards.models import Debt, IdempotencyKey, Process, Task
+from boards.queries import read_rows
 from boards.queries.drains import silent_drains
 from boards.states import Status
 from boards.workers.databases import AWAY
@@ -37,6 +38,7 @@ FORGOTTEN: Final = timedelta(minutes=10)  # rows of dead processes are kept so l
 KEYS_KEPT: Final = timedelta(days=7)
 
 _told_silent: set[str] = set()  # ids of the drains that pages were told are silent
+_told_silent_runs: frozenset[int] = frozenset()  # keys of the tasks whose workers are
 
 
 @dataclass
@@ -64,6 +66,7 @@ select array_remove(array[
        then 'past due times' end,
   case when exists (select from boards_eventwait) and exists (select from boards_keptevent where taken_at is null)
        then 'events' end,
+  case when exists (select from boards_task where lease_until is not null) then 'workers' end,
   case when exists (select from boards_debt where after_id is not null) then 'chained debts' end,
   case when exists (select from boards_debt where state = 'owed' and kind = 'session_stop') then 'stops' end,
   case when exists (select from boards_preference where email_since is not null or webhook_since is not null)
@@ -82,6 +85,7 @@ def sweep_once(limit: int = LIMIT, *, tidies: bool = True) -> SweepReport:
         "abandoned": ("", lambda most: tasks.abandon_spent(limit=most)),
         "lost workers told": ("", wake_lapsed),
         "silent drains told": ("", tell_silent_drains),
+        "silent runs told": ("workers", tell_silent_runs),
         # Before the questions: past a step's due time nothing of its task is answered by silence any more.
         "tasks withdrawn": ("past due times", flows.withdraw_due),
         "questions past their time": ("", people.expire_due),
@@ -154,6 +158,20 @@ def tell_silent_drains(limit: int = LIMIT) -> int:
     _told_silent.clear()
     _told_silent.update(silent)
     return len(found)
+
+
+def tell_silent_runs(limit: int = LIMIT) -> int:
+    """Tell open pages of the tasks whose worker has said nothing for long, once; what it says next tells by itself.
+
+    Kept in this process's memory alone, as above.
+    """
+    global _told_silent_runs
+    found = dict(read_rows.silent(Task.objects.all()).order_by("pk").values_list("pk", "board_id")[:limit])
+    fresh = found.keys() - _told_silent_runs
+    for board_id in {found[key] for key in fresh}:
+        live_notices.changed(board_id)
+    _told_silent_runs = frozenset(found)
+    return len(fresh)
 
 
 def pay_stops_of_dead_drains(limit: int = LIMIT) -> int:

@@ -99,7 +99,7 @@ def require(chain: Chain, run: FlowRun, action: str) -> None:
     policy.require(chain, action, run.flow.space_id)
     by_keys.require_run(chain, run)
     if chain.key is not None:
-        by_keys.require_way(chain, definition.load(run.version), run)
+        by_keys.require_way(chain, definition.load(run.version), run.flow, run)
 
 
 say = runs.say

@@ -53,7 +53,7 @@ def start(
     checked = checked_inputs(told.inputs, inputs)
     first = first_step(told, step)
     if first.key != told.start_step.key:
-        by_keys.require_way(chain, told)
+        by_keys.require_way(chain, told, flow)
     key = cleaning.checked_text(idempotency_key, "idempotency_key", cleaning.MAX_KEY)
     stored = _idempotency_row(chain, flow, key, [checked, name, *([step] if step else [])])
     if stored is not None and stored.result:

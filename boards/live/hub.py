@@ -121,6 +121,8 @@ class Hub:
             self._read_at = float("-inf")
         if notice.board_id is not None and notice.board_id in self.rooms.interest:
             self._turn_of(notice.board_id).add(notice.task_keys)
+            if not notice.task_keys | notice.run_ids:  # of the board itself: perhaps time alone has brought a row
+                self._hints.count(self.rooms.of_board(notice.board_id))
         if notice.run_ids:
             self._hints.note_runs(notice.run_ids & self.rooms.live_runs())
         if notice.process:

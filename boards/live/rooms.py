@@ -59,3 +59,6 @@ class Rooms:
 
     def of_user(self, user_ids: frozenset[int]) -> list[Page]:
         return [socket for socket in self.all if socket.subscription.user_id in user_ids]
+
+    def of_board(self, board_id: int) -> list[Page]:
+        return [socket for socket in self.all if board_id in socket.subscription.boards]

@@ -170,16 +170,7 @@ def advance_key(hold: Hold) -> str:
 
 def settled_at(task_key: int) -> Any:
     """When the last answer of this task has settled, as a write takes it: that moment, or now."""
-    return _settle_later([task_key]).get(task_key, rows.NOW)
-
-
-def _settle_later(task_keys: Sequence[int]) -> dict[int, datetime]:
-    """Of which tasks the last answer has not settled yet, and when it has."""
-    if not task_keys:
-        return {}
-    waiting = Hold.objects.filter(task__in=task_keys, settles_at__gt=Now()).order_by("settles_at")
-    found = waiting.values_list("task_id", "settles_at")
-    return {key: at for key, at in found if key is not None and at is not None}
+    return aftermath.settle_later([task_key]).get(task_key, rows.NOW)
 
 
 def _let_go_on(closings: Sequence[Closing]) -> None:
@@ -188,7 +179,7 @@ def _let_go_on(closings: Sequence[Closing]) -> None:
     A no to what stood before the start keeps the task from starting: it is held until somebody releases it.
     """
     was = [one.task.status for one in closings]
-    later = _settle_later([one.task.pk for one in closings if one.task.open_holds == 1])
+    later = aftermath.settle_later([one.task.pk for one in closings if one.task.open_holds == 1])
     writes = [rows.Write(one.task, _one_less(one.hold, one.task, later.get(one.task.pk))) for one in closings]
     if len(rows.write_many(writes)) < len(writes):
         raise errors.Refusal("The task changed meanwhile. Try again.")
@@ -205,7 +196,7 @@ def _one_less(hold: Hold, task: Task, settles_at: datetime | None) -> dict[str, 
     changes: dict[str, Any] = {"open_holds": task.open_holds - 1}
     if last and task.kept_open_by == "suspended":
         changes["resume_ready_at"] = settles_at or rows.NOW
-    if last and task.status == Status.PENDING and settles_at is not None:
+    if last and task.status in {Status.PENDING, Status.HELD} and settles_at is not None:  # also once it is released
         changes["not_before"] = max(settles_at, task.not_before or settles_at)
     if decisions.keeps_from_starting(hold) and task.status == Status.PENDING and not task.attempts:
         changes["status"] = Status.HELD

@@ -36,6 +36,7 @@ def expire_due(limit: int = 200) -> int:
     due = (
         Hold.objects.filter(state=HoldState.OPEN, due_at__lte=Now())
         .exclude(kind__in=["question", "confirm"], default="")
+        .filter(task__withdrawn__isnull=True)  # its debt discards it; until then it must not fill the page
         .order_by("due_at", "pk")
     )
     of_tasks: dict[int, int] = {}  # the first of each task; with several the others wait for it

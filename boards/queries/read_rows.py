@@ -44,11 +44,11 @@ def task_arms(member: Member) -> dict[str, tuple[QuerySet[Task], Q]]:
     withdrawn = tasks.filter(withdrawn__isnull=False, status=Status.CANCELLED, completed_at__gt=Now() - SHOWN_FOR)
     return {
         "withdrawn": (withdrawn.exclude(_seen(member, "withdrawn-", "pk")), mine),
-        "silent": (_silent(tasks), mine),
+        "silent": (silent(tasks), mine),
     }
 
 
-def _silent(tasks: QuerySet[Task]) -> QuerySet[Task]:
+def silent(tasks: QuerySet[Task]) -> QuerySet[Task]:
     """Tasks whose worker holds its lease and has said nothing for five minutes: no line, no report."""
     spoke = TranscriptItem.objects.filter(task=OuterRef("pk"), at__gt=Now() - SILENT_FOR)
     working = Q(status=Status.IN_PROGRESS, lease_until__gt=Now(), kept_open_by="", open_holds=0)

@@ -27,7 +27,7 @@ from boards.tasks.filing import file_task, file_tasks
 from boards.tasks.filing_again import file_again
 from boards.tasks.follow_ups import at_work, chain_of, current_of
 from boards.tasks.grants import link_run, link_runs, owns, renew_leases
-from boards.tasks.leases import keep_lease
+from boards.tasks.leases import committed_lease_span, keep_lease, renew_lease
 from boards.tasks.moving import cancelled_by, hold, release, retry, set_paused, start_anyway
 from boards.tasks.notices import Deferred, Notice, Taken, defer, on_task_settled
 from boards.tasks.partitions import find_task_partitions, partition_of, require_unfiled
@@ -111,6 +111,7 @@ __all__ = [
     "claim",
     "claim_for_person",
     "clear_notice",
+    "committed_lease_span",
     "complete",
     "current_claim",
     "current_of",
@@ -149,6 +150,7 @@ __all__ = [
     "release",
     "remove_ended",
     "remove_label",
+    "renew_lease",
     "renew_leases",
     "report_progress",
     "require_unfiled",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from django.db.models import DateTimeField, ExpressionWrapper, F, Q, QuerySet
@@ -138,6 +139,15 @@ def ask_again(chain: Chain, task: Task) -> None:
         )
         for hold in asked
     )
+
+
+def settle_later(task_keys: Sequence[int]) -> dict[int, datetime]:
+    """Of which tasks the last answer has not settled yet, and when it has: until then nothing follows from it."""
+    if not task_keys:
+        return {}
+    waiting = Hold.objects.filter(task__in=task_keys, settles_at__gt=Now()).order_by("settles_at")
+    found = waiting.values_list("task_id", "settles_at")
+    return {key: at for key, at in found if key is not None and at is not None}
 
 
 def waited_for(ended: Iterable[Ended]) -> set[int]:

@@ -6,6 +6,7 @@ what waits for the answer. Nothing here concerns people, services or workers und
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from boards import errors
@@ -15,6 +16,8 @@ from boards.states import HoldKind, HoldState
 
 # A check is made by whoever is the checker, whoever filed the task.
 _OF_ANYBODY: Final = frozenset({"tasks.check"})
+# What a person looks at who is asked whether it shall start.
+_READ_BEFORE_A_YES: Final = frozenset({"goal", "title", "context", "input", "assignee"})
 # What would let a task start in spite of a question or of a no.
 _LETS_START: Final = frozenset({"tasks.release", "tasks.retry"})
 
@@ -31,6 +34,28 @@ def require(chain: Chain, task: Task, action: str) -> None:
         )
     if action in _LETS_START and _has_the_last_word(chain, task):
         raise errors.Forbidden("A person decides whether this task starts, and whoever asked does not. Ask a member.")
+
+
+def require_edit(chain: Chain, task: Task, changes: Mapping[str, object]) -> None:
+    """Refuse with `Forbidden` an edit by the acting key that would take away what a person is there for.
+
+    Whoever works it never names its own reviewer, and no other key that does not decide; and what a person is asked to
+    say yes to at the filing, or did, stays as it was read.
+    """
+    key = chain.key
+    if key is None:
+        return
+    of_own = chain.acting.name in {task.assignee, changes.get("assignee")}
+    if (
+        "checker" in changes
+        and changes["checker"] != task.checker != "none"
+        and (of_own or Scope.DECIDE not in key.scopes)
+    ):
+        raise errors.Forbidden("Whoever works on it or files it does not change who checks it. Ask a member.")
+    asked = Hold.objects.filter(task=task.pk, source=Hold.Source.FILING, kind=HoldKind.CONFIRM)
+    changed = {name for name in _READ_BEFORE_A_YES & changes.keys() if changes[name] != getattr(task, name)}
+    if changed and asked.exclude(state=HoldState.DISCARDED).exists():
+        raise errors.Forbidden("A person is asked about it as it stands, so it stays so. Cancel it and file it anew.")
 
 
 def _has_the_last_word(chain: Chain, task: Task) -> bool:

@@ -155,6 +155,7 @@ def holds_discard(debt: Debt) -> bool:
     row, _ = rows.lock_one(task)
     if row.withdrawn and row.open_holds:
         chain = service("flows", row.board.space_id)
+        rows.write(row, {"open_holds": 0})  # a write of its own, unlike where an ending closes them
         close_holds({row.pk: Reason(chain, debt.data["reason"], WITHDRAW)})
     return True
 

@@ -93,10 +93,10 @@ def _cut(text: str, limit: int) -> str | None:
 
 def report_line(value: str) -> str:
     """One transcript line: cleaned, without secrets, and cut at 64 KiB with a visible note."""
-    value = masked(value)
-    if len(value) > MAX_LINE:
-        value = value[:MAX_LINE] + " … [cut at 64 KiB]"
-    return clean_text(value)
+    text = clean_text(masked(value))
+    if 4 * len(text) <= MAX_LINE or len(text.encode()) <= MAX_LINE:
+        return text
+    return text.encode()[:MAX_LINE].decode(errors="ignore") + " … [cut at 64 KiB]"
 
 
 def goal_hash(goal: str) -> str:

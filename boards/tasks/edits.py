@@ -119,6 +119,7 @@ def _edit(chain: Chain, task: Task | int, fields: dict[str, Any], unless_it_star
     for action in _actions(names, status):
         _require(chain, row, action)
     _refuse_locked(row, names)
+    by_keys.require_edit(chain, row, changes)
     refuse_follow_up_assignee(row, changes)
     check_names(row.board, changes, row)
     if dependencies is not None:

@@ -118,7 +118,9 @@ def _rows(chain: Chain, board: Board, filings: Sequence[Filing], plan: Plan, ses
             stage=filing.stage if visit else "",
             required=filing.required if visit else None,
         )
-        task.board, task.visit, task.filed_by_task, task.follow_up_of = board, visit, parent, root
+        task.board = board
+        if visit or parent or root:
+            task.visit, task.filed_by_task, task.follow_up_of = visit, parent, root
         tasks.append(task)
     return tasks
 

@@ -1,4 +1,5 @@
-"""`keep_lease`: for code that claims by hand, renews the lease for as long as a block lasts (spec: 02 section 3.9).
+"""Leases of code that claims by hand, which nobody else renews (spec: 02 section 3): `renew_lease` moves one, and
+`keep_lease` does it for as long as a block lasts.
 
 A thread with a connection of its own renews every third of the committed span, one renewal at a time. A decline is a
 loss, and the last renewal; a database that is away is none, the next tick tries again.
@@ -10,18 +11,49 @@ import asyncio
 import logging
 import threading
 from collections.abc import Callable
+from datetime import datetime, timedelta
 from types import TracebackType
 from typing import Final, Self
 
 from django.db import InterfaceError, OperationalError, close_old_connections, connection
+from django.db.models.functions import Now
 
+from boards.locks import engine_transaction
 from boards.models import Task
+from boards.tasks import decisions, rows
+from boards.tasks.claims import LARGEST_LEASE_MS, SMALLEST_LEASE_MS
 from boards.tasks.grants import owns, renew_leases
-from boards.tasks.types import Ticket
+from boards.tasks.types import Reason, Recorded, TaskWriteOutcome, Ticket
 
 log = logging.getLogger(__name__)
 
 AGAIN_S: Final = 0.5
+
+
+def committed_lease_span(task: Task) -> timedelta | None:
+    """What a renewal extends the lease by: as the claim committed it, whatever was written since. None without one."""
+    return None if task.lease_duration_ms is None else timedelta(milliseconds=task.lease_duration_ms)
+
+
+@engine_transaction
+def renew_lease(task: Task | int, deadline: datetime, *, claim: Ticket) -> TaskWriteOutcome:
+    """Move the lease to `deadline`, a moment by the database's clock, and nothing else; no change is published.
+
+    Declines with `terminal`, `not-my-task` or `lost-claim`. Raises ValueError for a span out of range,
+    and TaskNotFound.
+    """
+    row, now = rows.lock_one(task)
+    if refusal := decisions.lost(claim, row, now):
+        return refusal
+    span_ms = (deadline - now) / timedelta(milliseconds=1)
+    if not SMALLEST_LEASE_MS <= span_ms <= LARGEST_LEASE_MS:
+        raise ValueError(f"A lease lasts {SMALLEST_LEASE_MS} to {LARGEST_LEASE_MS} ms from now on, not {span_ms:.0f}.")
+    if row.lease_until is None:
+        return TaskWriteOutcome(Recorded.UNCHANGED, row.status)  # it has none: nobody takes the row from its worker
+    fenced = Task.objects.filter(pk=row.pk, grant_no=claim.grant_no, lease_until__gt=Now())
+    if not fenced.update(lease_until=deadline):
+        return TaskWriteOutcome(Recorded.DECLINED, row.status, Reason.LOST_CLAIM, "The lease ran out.")
+    return TaskWriteOutcome(Recorded.RECORDED, row.status)
 
 
 class keep_lease:
@@ -38,12 +70,13 @@ class keep_lease:
         self._thread: threading.Thread | None = None
 
     def __enter__(self) -> Self:
-        span_ms = Task.objects.filter(pk=self.ticket.task_key).values_list("lease_duration_ms", flat=True).first()
+        row = Task.objects.filter(pk=self.ticket.task_key).first()
+        span = None if row is None else committed_lease_span(row)
         if not owns(self.ticket):
             self._lose()
-        elif span_ms is not None:
+        elif span is not None:
             name = f"lease of task {self.ticket.task_id}"
-            self._thread = threading.Thread(target=self._keep, args=(span_ms / 3000,), name=name, daemon=True)
+            self._thread = threading.Thread(target=self._keep, args=(span.total_seconds() / 3,), name=name, daemon=True)
             self._thread.start()
         return self
 

@@ -41,6 +41,7 @@ def release(chain: Chain, task: Task | int, assignee: str | None = None) -> Task
     changes: dict[str, Any] = {"status": Status.PENDING}
     if assignee is not None:
         changes["assignee"] = cleaning.checked_text(assignee, "assignee", 100)
+        by_keys.require_edit(chain, row, changes)
         refuse_follow_up_assignee(row, changes)
         check_names(row.board, changes, row)
     return _move(chain, row, Verb.RELEASE, changes, "task.released", now)
@@ -106,7 +107,7 @@ def _retry(chain: Chain, task: Task | int, *, as_it_was: bool = False) -> TaskWr
         "error": "",
         "feedback": row.error if was == Status.ERRORED else row.feedback,
         "cancelled_via": "",
-        "not_before": None,
+        "not_before": aftermath.settle_later([row.pk]).get(row.pk),
         "max_attempts": decisions.tries_after_retry(row),
         "retry_ledger": {"granted": ledger["granted"] + 1, "denied_by_budget": False},
         "metadata": _unmarked(row),
@@ -172,6 +173,8 @@ def start_anyway(chain: Chain, task: Task | int) -> TaskWriteOutcome:
     It takes out what can never be met and nothing else: a hold, an open question and other dependencies still block.
     """
     seen = _seen(chain, task, "tasks.edit")
+    if chain.acting.kind != "person":
+        raise errors.Forbidden("Only a person lets a task start without what it waits for.")
     lock_board(seen.board_id)
     row, now = rows.lock_one(seen)
     if row.started_at is not None or row.status not in {Status.PENDING, Status.HELD, Status.CANCELLED} or row.withdrawn:

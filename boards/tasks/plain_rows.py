@@ -22,6 +22,7 @@ from boards.lines import lines
 from boards.models import Task
 
 Row = TypeVar("Row", bound=models.Model)
+# Django's reader of times is three times as slow as the one beneath it, and rows have many.
 _TIMES = psycopg.adapters.get_loader(psycopg.adapters.types["timestamptz"].oid, Format.TEXT)
 Statement = tuple[str, Sequence[Any]]
 
@@ -92,12 +93,13 @@ def insert(tasks: Sequence[Task], chain: Chain, run_id: int | None) -> list[Task
     given = [[_param(task.__dict__[name], cast) for name, cast in _FILED.items()] for task in tasks]
     source, params = lines(given, _FILED)
     with connection.cursor() as cursor:
+        cursor.cursor.adapters.register_loader("timestamptz", _TIMES)
         cursor.execute(_insert_statement().format(source), [*params, *event_log.filed_params(chain, run_id)])
         made: dict[str, tuple[int, datetime, datetime]] = {row[0]: row[1:4] for row in cursor.fetchall()}
     stored = [task for task in tasks if task.public_id in made]
     for task in stored:
         task.key, task.created_at, task.updated_at = made[task.public_id]
-        live_notices.changed(task.board_id, task_key=task.pk, run_id=run_id)
+    live_notices.changed_all((task.board_id, task.key, run_id) for task in stored)
     return stored
 
 
@@ -106,7 +108,6 @@ def answers(statements: Sequence[Statement]) -> list[list[tuple[Any, ...]]]:
     if not statements:
         return []
     with connection.cursor() as cursor:
-        # Django's reader of times is three times as slow as the one beneath it, and rows have many.
         cursor.cursor.adapters.register_loader("timestamptz", _TIMES)
         cursor.execute(
             ";".join(statement for statement, _ in statements), [value for _, params in statements for value in params]

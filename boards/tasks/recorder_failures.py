@@ -15,6 +15,7 @@ from boards.debts.kinds import Undeliverable, pays
 from boards.event_log import Entry, record
 from boards.locks import engine_transaction
 from boards.models import Debt, Task
+from boards.stored_text import clean_text
 from boards.tasks.types import Ticket
 
 KIND: Final = "recorder_failure"
@@ -50,6 +51,7 @@ def note_recorder_failure(
 
     A task that is gone meanwhile has its event only: there is nothing left that an operator could open.
     """
+    error = clean_text(error)  # of any code: what cannot be stored would keep the entry from being kept
     task = Task.objects.select_related("board").filter(pk=ticket.task_key).first()
     entry = {
         "entry": NAME,

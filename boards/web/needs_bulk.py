@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any, Final, cast
 
 from asgiref.sync import sync_to_async
+from django.core.exceptions import ObjectDoesNotExist
 from django.core.handlers.asgi import ASGIRequest
 from django.http import HttpResponse, QueryDict, StreamingHttpResponse
 from django.shortcuts import render
@@ -102,6 +103,8 @@ def _one(chain: Chain, row: Row, verb: str, words: str, form: QueryDict) -> tupl
         _do(chain, row, verb, words, form)
     except Refusal as refusal:
         return False, refusal.sentence
+    except ObjectDoesNotExist:
+        return False, _("It was removed meanwhile.")
     return True, ""
 
 

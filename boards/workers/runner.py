@@ -104,9 +104,10 @@ class Run:
 
     def stop(self, why: str) -> None:
         """Ask the worker to stop, for a reason that decides what becomes of its task. The first reason
-        stays.
+        stays, and what has ended by itself stays as it ended.
         """
-        self.why = self.why or why
+        if self.ending is None:
+            self.why = self.why or why
         if self.port is not None and why != "shutdown":
             self.port.end()
         if self.handle is not None:
@@ -152,7 +153,7 @@ class Runner:
         """Start their workers. What cannot be started ends as a failure, with a sentence."""
         # The database is asked before the first worker starts: where it is away, all of them are started later. It may
         # have been away since the claim for longer than the lease.
-        lost = {run for run in runs if run.waited_long and not tasks.owns(run.ticket)}
+        lost = {run for run in runs if run.why or (run.waited_long and not tasks.owns(run.ticket))}
         tasks.add_transcript_lines([_first_line(run, self._host) for run in runs if run.cancelled])
         for run in runs:
             if run not in lost:

@@ -228,7 +228,8 @@ class Work:
             self._scribe.flush()
             sign_off()
             for run in left:
-                run.why, run.ending = "shutdown", run.ending or StoppedEarly()
+                if run.ending is None:
+                    run.why, run.ending = "shutdown", StoppedEarly()
             settle(left, self._scribe)
         except AWAY as error:
             log.warning("%d tasks are left to their leases, the database is away: %s", len(left), error)
@@ -241,8 +242,10 @@ class Work:
         with contextlib.suppress(Empty):
             while self._writing and not self._answers:
                 self._inbox.get_nowait()()
-        with contextlib.suppress(*AWAY):
+        try:
             self._take_answers()
+        except Exception as error:
+            log.warning("The last endings could not be written, they are tried once more: %s", error, exc_info=error)
         return self.running
 
     def _ended(self, run: Run) -> None:

@@ -149,3 +149,64 @@ def test_a_filing_with_a_question_is_the_members_to_answer(desk: Desk) -> None:
     one, two = (file_task(chain, desk.board, filing, allow_same=True).holds.get() for _ in range(2))
     assert people.answer_hold(desk.chain, one.pk, choice="yes").state == "answered"
     assert desk.by_key("decide", name="other")("POST", f"/holds/{two.pk}/answer", {"choice": "yes"}).status == 200
+
+
+def test_a_run_is_not_moved_past_the_people_of_a_flow_that_it_calls(desk: Desk) -> None:
+    desk.flow(ASKING_FLOW)
+    desk.flow(
+        "key: outer\nname: Outer\nsteps:\n  - {key: begin, name: Begin}\n"
+        "  - {key: sub, name: Sub, kind: call, flow: gated}\n  - {key: late, name: Late}\n"
+        "  - {key: done, name: Done, terminal: true}\n"
+    )
+    caller, decider = desk.by_key("read", "file"), desk.by_key("read", "file", "decide", "admin")
+    assert caller("POST", "/flows/outer/runs", {"step": "late"}).code == "forbidden"
+    assert caller("POST", "/flows/outer/runs", {}).status == 201
+    assert caller("POST", "/flows/outer/runs/1/move", {"step": "late"}).code == "forbidden"
+    assert decider("POST", "/flows/outer/runs/1/move", {"step": "late"}).status == 200
+
+
+def test_a_run_is_not_moved_past_the_checker_of_its_board(desk: Desk) -> None:
+    """A step that names no checker has its board's."""
+    desk.board.checker = "person"
+    desk.board.save(update_fields=["checker"])
+    desk.flow(
+        "key: w\nname: W\nsteps:\n  - {key: a, name: A, kind: agent, assignee: writer, prompt: Write}\n"
+        "  - {key: late, name: Late}\n  - {key: z, name: Done, terminal: true}\n"
+    )
+    caller, decider = desk.by_key("read", "file"), desk.by_key("read", "file", "decide", "admin")
+    assert caller("POST", "/flows/w/runs", {"step": "late"}).code == "forbidden"
+    assert caller("POST", "/flows/w/runs", {}).status == 201
+    assert caller("POST", "/flows/w/runs/1/move", {"step": "late"}).code == "forbidden"
+    assert decider("POST", "/flows/w/runs/1/move", {"step": "late"}).status == 200
+
+
+def test_a_key_takes_no_reviewer_away(desk: Desk) -> None:
+    """Not of what it filed without the right to decide, and never of what its agent is to work."""
+    desk.board.checker = "person"
+    desk.board.save(update_fields=["checker"])
+    filer, worker = desk.by_key("read", "file"), desk.by_key(*EVERYTHING, name=cast.WRITER)
+    own = f"/boards/desk/tasks/{filer('POST', '/boards/desk/tasks', {'goal': 'Own'}).body['task']['id']}"
+    others = f"/boards/desk/tasks/{desk.filed(assignee=cast.WRITER).public_id}"
+    for caller, path in ((filer, own), (worker, others)):
+        for checker in ("none", "", "reader"):
+            assert caller("PATCH", path, {"checker": checker}).code == "forbidden"
+    assert worker("PATCH", own, {"checker": "none", "assignee": cast.WRITER}).code == "forbidden"
+    assert set(Task.objects.values_list("checker", flat=True)) == {"person"}
+    assert desk.by_key(*EVERYTHING, name="another")("PATCH", others, {"checker": "reader"}).status == 200
+
+
+@pytest.mark.parametrize("answered", [False, True])
+def test_what_a_person_is_asked_about_at_the_filing_stays_as_it_was_read(desk: Desk, answered: bool) -> None:
+    caller = desk.by_key(*EVERYTHING)
+    ask = {"goal": "Publish the note", "held": True, "holds": [{"kind": "confirm", "prompt": "Really?"}]}
+    task = Task.objects.get(public_id=caller("POST", "/boards/desk/tasks", ask).body["task"]["id"])
+    if answered:
+        people.answer_hold(desk.chain, task.holds.get().pk, choice="yes")
+    path = f"/boards/desk/tasks/{task.public_id}"
+    for field, value in (("goal", "Delete it all"), ("input", {"all": True}), ("assignee", "reader")):
+        assert caller("PATCH", path, {field: value}).code == "forbidden"
+    assert caller("POST", f"{path}/release", {"assignee": "reader"}).code == "forbidden"
+    row = cast.fresh(task)
+    assert (row.goal, row.input, row.assignee) == ("Publish the note", task.input, task.assignee)
+    assert caller("PATCH", path, {"priority": 5}).status == 200
+    assert desk.signed_in()("PATCH", path, {"goal": "Publish the other note"}).status == 200

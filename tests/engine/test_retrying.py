@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from boards import errors, people, tasks
+from boards.actors import Hop, KeyRights
 from boards.debts import paying
-from boards.models import Event, Task
+from boards.models import Event, Scope, Task
 from boards.tasks import HoldFiling, Reason, Recorded, Wanted
 from tests import cast
 
@@ -132,3 +133,15 @@ def test_a_retry_keeps_what_was_lost_so_that_a_deadly_task_gets_one_more_attempt
     assert claimable(board) == []
     row = cast.fresh(task)
     assert (row.status, row.attempts, row.failures) == ("errored", 5, 0)
+
+
+def test_only_a_person_starts_a_task_without_what_it_waits_for(board, anna):
+    first = cast.filed(board, anna, "First")
+    second = cast.filed(board, anna, "Second", deps=[first.public_id])
+    tasks.cancel(anna, first)
+    everything = KeyRights(frozenset(Scope.values))
+    agent = anna.then(Hop("agent", "helper", "key:1", "operator", everything))
+    with pytest.raises(errors.Forbidden, match="Only a person"):
+        tasks.start_anyway(agent, second)
+    assert cast.fresh(second).status == "cancelled"
+    assert tasks.start_anyway(anna, second).landed

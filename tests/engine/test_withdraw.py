@@ -192,7 +192,9 @@ def test_the_clean_up_is_a_chain_stop_then_holds(asked: Hold, board: Board, anna
     assert (refused.value.code, refused.value.http_status) == ("bad_state", 409)
     with pytest.raises(errors.DueTimePassed):
         people.dismiss_hold(anna, asked.pk)
+    before = cast.fresh(asked.task).revision
     paying.pay(stop.pk)
+    assert cast.fresh(asked.task).revision == before + 1  # a write of its own
     asked.refresh_from_db()
     assert (asked.state, asked.closed_reason) == ("discarded", "The due time passed.")
     assert (cast.fresh(asked.task).open_holds, Debt.objects.count()) == (0, 0)
@@ -205,6 +207,20 @@ def test_a_due_hold_of_a_withdrawn_task_is_discarded_not_expired(asked: Hold, fl
     assert people.expire_due() == 0
     asked.refresh_from_db()
     assert asked.state == "open"
+
+
+def test_what_waits_to_be_discarded_keeps_no_other_question_from_expiring(
+    asked: Hold, board: Board, anna: Chain, flows: Chain
+) -> None:
+    tasks.withdraw(flows, asked.task)
+    cast.filed(board, anna, "Another")
+    ticket = cast.claimed(board).ticket
+    other = people.open_hold(cast.agent_chain(board), claim=ticket, kind="approval", prompt="And this?")
+    Hold.objects.filter(pk=asked.pk).update(due_at=Now() - timedelta(hours=1))
+    Hold.objects.filter(pk=other.pk).update(due_at=Now())
+    assert people.expire_due(limit=1) == 1
+    states = dict(Hold.objects.values_list("pk", "state"))
+    assert states == {asked.pk: "open", other.pk: "expired"}
 
 
 def test_a_suspended_run_is_not_resumed(asked: Hold, board: Board, flows: Chain) -> None:

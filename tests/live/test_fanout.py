@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.db import transaction
 from django.db.models.functions import Now
 
-from boards import live_notices, people, tasks
+from boards import live_notices, people, sweeping, tasks
 from boards.live import hub as hub_module
 from boards.live import reading, rendering
 from boards.live.consumer import MOST_SAID, TOO_MANY
@@ -106,6 +107,28 @@ async def test_the_home_page_and_the_count_are_told_in_a_word(hub: Hub, cast: Ca
     told = await page.counts(1)
     assert told.changed == {"needs": True, "home": True}
     assert told.head["cursor"]
+
+
+@pytest.mark.parametrize("row", ["lost", "silent"])
+async def test_a_row_that_time_alone_brings_is_counted_when_the_sweeper_tells_of_it(
+    hub: Hub, cast: Cast, monkeypatch: pytest.MonkeyPatch, row: str
+) -> None:
+    """No write brings it, so no event does: a lease that has lapsed, a worker that has said nothing for long."""
+    monkeypatch.setattr(sweeping, "_told_silent_runs", frozenset())
+    task = await in_thread(lambda: cast.file("a"))
+    wanted = [tasks.Wanted(cast.board.pk, {"": 1})]
+    await in_thread(lambda: tasks.claim(wanted, limit=1, claimed_by={"drain": "d", "host": "here"}))
+    page = await _page(cast, "home=1")
+    await page.counts(0)
+    while hub._hints._uncounted:
+        await asyncio.sleep(0.01)
+    past = Now() - timedelta(seconds=6) if row == "lost" else Now() - timedelta(minutes=6)
+    field = "lease_until" if row == "lost" else "updated_at"
+    await in_thread(lambda: Task.objects.filter(pk=task.pk).update(**{field: past}))
+    await in_thread(sweeping.wake_lapsed if row == "lost" else sweeping.tell_silent_runs)
+    told = await page.until(lambda told: told.head.get("needs" if row == "lost" else "reads") == 1)
+    assert told.changed["needs"]
+    assert await in_thread(sweeping.tell_silent_runs) == 0  # once
 
 
 async def test_what_was_marked_as_seen_leaves_the_other_pages_of_its_reader(hub: Hub, cast: Cast) -> None:

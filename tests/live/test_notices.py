@@ -7,10 +7,13 @@ import threading
 
 import pytest
 from django.db import connection, transaction
+from django.test import Client
 
 from boards import live_notices, tasks
 from boards.live_notices import GAP, Inbox, Listener, Notice, changed, parse
+from boards.models import Member, Role, Task, User
 from boards.tasks import Filing
+from tests.admin.test_acts import act
 from tests.live.cast import Cast, rolled_back
 from tests.live.conftest import Heard
 from tests.waiting import until
@@ -49,6 +52,25 @@ def test_changes_after_a_rolled_back_savepoint_that_came_first_are_announced(cas
         changed(cast.board.pk, task_key=2)
     until(lambda: heard.tasks)
     assert heard.tasks == {2}
+
+
+def test_an_act_of_the_admin_is_announced_after_its_commit_and_never_after_a_rollback(cast: Cast, heard: Heard) -> None:
+    Member.objects.filter(user=cast.anna).update(role=Role.OPERATOR)
+    User.objects.filter(pk=cast.anna.pk).update(is_staff=True)
+    first, second = cast.file("first"), cast.file("second")
+    until(lambda: heard.tasks == {first.pk, second.pk})
+    heard.notices.clear()
+    admin = Client()
+    admin.force_login(cast.anna)
+    with rolled_back():
+        assert "1 done." in act(admin, "cancel", first)
+        _nothing_comes(heard)
+    _nothing_comes(heard)
+    with transaction.atomic():  # it takes its time
+        assert "1 done." in act(admin, "cancel", second)
+        _nothing_comes(heard)
+    until(lambda: heard.tasks == {second.pk})
+    assert Task.objects.get(pk=first.pk).status == "pending"
 
 
 def test_a_transaction_registers_one_callback_for_all_its_changes(cast: Cast) -> None:

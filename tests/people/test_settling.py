@@ -190,3 +190,33 @@ def test_an_undo_and_a_claim_at_once_leave_either_a_resume_or_an_open_question(d
         assert isinstance(undone, Hold)
         assert (taken, task.open_holds) == ([[], [], []], 1)
         tasks.cancel(desk.anna, task.pk, "Enough")
+
+
+@pytest.mark.parametrize("way", ["release", "edit", "retry", "start anyway"])
+def test_no_way_to_let_a_task_go_passes_an_answer_that_may_still_be_taken_back(desk: Desk, settled, way: str) -> None:
+    desk.lets_settle("anna", 10)
+    first = cast.filed(desk.board, desk.anna, assignee="reader")
+    filing = Filing(
+        "Send the mail",
+        assignee=cast.WRITER,
+        held=way in {"release", "edit"},
+        deps=[first.public_id] if way == "start anyway" else [],
+        holds=[HoldFiling("confirm", "Really?")],
+    )
+    task = file_task(desk.anna, desk.board, filing)
+    hold = desk.answered(task.holds.get(), "yes")
+    if way == "release":
+        tasks.release(desk.anna, task)
+    elif way == "edit":
+        tasks.update_task(desk.anna, task, status="pending")
+    elif way == "retry":
+        tasks.cancel(desk.anna, task)
+        assert tasks.retry(desk.anna, task).landed
+    else:
+        tasks.cancel(desk.anna, first)
+        assert cast.fresh(task).status == Status.CANCELLED
+        assert tasks.start_anyway(desk.anna, task).landed
+    assert cast.fresh(task).status == Status.PENDING
+    assert claims(desk) == []
+    settled(hold)
+    assert claims(desk) == [task.pk]

@@ -50,6 +50,9 @@ def test_what_is_filed_over_a_limit_is_refused_and_what_is_reported_is_cut():
     assert cleaning.report_json("x" * 1_100_000)["cut"]
     assert cleaning.report_json("\U0001f600" * 300_000)["cut"], "bytes are counted, not characters"
     assert cleaning.report_line("x" * 5_000_000).endswith("[cut at 64 KiB]")
+    assert cleaning.report_line("\U0001f980" * 16_384) == "\U0001f980" * 16_384
+    wide = cleaning.report_line("\ud800" + "\U0001f980" * 16_384)  # bytes are counted, and no sign is cut in two
+    assert wide == "\ufffd" + "\U0001f980" * 16_383 + " … [cut at 64 KiB]"
 
 
 @pytest.mark.parametrize("value", [float("nan"), {1, 2}, object()])

@@ -8,6 +8,7 @@ import pytest
 from django.test import Client
 
 from boards.models import Hold, Seen, Task
+from boards.web import needs_bulk
 from tests.web import people_cast as people
 
 pytestmark = pytest.mark.django_db
@@ -71,6 +72,23 @@ def test_one_that_is_refused_keeps_no_other_from_it(who, olga):
     second.refresh_from_db()
     assert (second.status, second.error) == ("cancelled", "Not this week")
     assert "1 done, 1 waited no more." in answer
+
+
+def test_one_that_is_deleted_meanwhile_keeps_no_other_from_it(who, olga, monkeypatch):
+    stuck(who, 3)
+    form = pile_of(said(olga.post(BULK, {"all": "1", "kind": "stuck"})), "Stuck")
+    skip = needs_bulk.tasks.skip
+
+    def and_deletes_another(chain, task, words):
+        monkeypatch.setattr(needs_bulk.tasks, "skip", skip)
+        outcome = skip(chain, task, words)
+        Task.objects.filter(status="errored").order_by("pk").first().delete()
+        return outcome
+
+    monkeypatch.setattr(needs_bulk.tasks, "skip", and_deletes_another)
+    answer = said(olga.post(BULK, form | {"act": "skip", "words": "Not this week"}))
+    assert "2 done, 1 not." in answer
+    assert not Task.objects.filter(status="errored").exists()
 
 
 def keys_of(client) -> list[str]:

@@ -32,8 +32,10 @@ def test_a_program_that_is_not_there_fails_at_once_in_a_sentence(
     board: Board, anna: Chain, drain: Callable[..., InProcess]
 ) -> None:
     RosterEntry.objects.create(board=board, name="shell", kind="command", config={"argv": ["no-such-program"]})
-    task = cast.filed(board, anna, assignee="shell")
-    assert "“no-such-program” could not be started" in drain().until_status(task, Status.ERRORED).error
+    task = cast.filed(board, anna, assignee="shell", max_attempts=2)
+    row = drain().until_status(task, Status.ERRORED)
+    assert "“no-such-program” could not be started" in row.error
+    assert (row.attempts, row.failures, row.abandonments) == (2, 2, 0)  # the budget is applied
 
 
 def test_a_worker_may_end_its_task_for_good(board: Board, anna: Chain, drain: Callable[..., InProcess]) -> None:
@@ -46,10 +48,13 @@ def test_a_worker_may_end_its_task_for_good(board: Board, anna: Chain, drain: Ca
         raise EndsForGood("another", "not mine")
 
     cancelled = cast.filed(board, anna, max_attempts=5)
-    failed = cast.filed(board, anna, assignee="reader")
+    failed = cast.filed(board, anna, assignee="reader", max_attempts=2)
     one = drain()
-    assert one.until_status(cancelled, Status.CANCELLED).error == "nothing to write"
-    assert "not mine" in one.until_status(failed, Status.ERRORED).error
+    row = one.until_status(cancelled, Status.CANCELLED)
+    assert (row.error, row.attempts, row.cancelled_via) == ("nothing to write", 1, "worker")
+    row = one.until_status(failed, Status.ERRORED)
+    assert "not mine" in row.error
+    assert (row.attempts, row.failures) == (2, 2)  # one that names another row takes the ordinary way
 
 
 @pytest.mark.parametrize(

@@ -5,16 +5,17 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pytest
-from django.db import connection
+from django.db import OperationalError, connection
 
 from boards import tasks
 from boards.actors import Chain
 from boards.models import Attempt, Board, Debt, Event, Process, Task
 from boards.states import Status
 from boards.workers.protocol import worker
+from boards.workers.runner import Run, Runner
 from tests import cast
 from tests.waiting import until
 from tests.workers.drains import InProcess, program_entry, transcript
@@ -48,6 +49,34 @@ def test_a_cancelled_task_stops_its_worker_and_the_stop_is_paid(
     one.until(lambda: not one.drain._work.running)
     row = cast.fresh(task)
     assert (row.status, row.error) == (Status.CANCELLED, "Not wanted")
+
+
+def test_what_is_cancelled_while_its_start_waits_for_the_database_is_not_started(
+    board: Board, anna: Chain, drain: Callable[..., InProcess], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun: list[str] = []
+
+    @worker("writer")
+    async def write(task):
+        begun.append(task.goal)
+
+    prepare, away = Runner.prepare, [OperationalError("the server closed the connection")]
+
+    def fails_at_first(runner: Runner, runs: Sequence[Run]) -> None:
+        if away:
+            raise away.pop()
+        prepare(runner, runs)
+
+    monkeypatch.setattr(Runner, "prepare", fails_at_first)
+    task = cast.filed(board, anna)
+    one = drain()
+    with pytest.raises(OperationalError):
+        one.until(lambda: begun)
+    tasks.cancel(anna, task.pk)
+    one.drain._owes = True  # as when the notice of it comes
+    one.until(lambda: not one.drain._work.running and not Debt.objects.exists())
+    assert begun == []
+    assert cast.fresh(task).status == Status.CANCELLED
 
 
 def take_away(task: Task) -> None:

@@ -191,6 +191,15 @@ def test_what_can_be_recorded_in_no_way_is_left_to_its_lease_and_the_drain_goes_
     assert one.until_status(task, Status.COMPLETED).attempts == 2
 
 
+def test_whatever_signs_an_error_holds_the_entry_is_kept(board: Board, anna: Chain) -> None:
+    cast.filed(board, anna)
+    ticket = cast.claimed(board).ticket
+    kinds = {"recorder": recorder_failures.Recorder.SUCCESS, "verdict": recorder_failures.Verdict.COMMITTED}
+    tasks.note_recorder_failure(cast.agent_chain(board), ticket, **kinds, error="no \x00 such \ud800 sign", run_id="r")
+    assert "no \ufffd such \ufffd sign" in Debt.objects.get().last_error
+    assert Event.objects.get(kind="board.recorder_failed").data["error"] == "no \ufffd such \ufffd sign"
+
+
 def test_a_pass_fails_after_every_other_task_and_names_it(
     board: Board, anna: Chain, capsys: pytest.CaptureFixture[str], registered: None
 ) -> None:

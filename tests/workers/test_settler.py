@@ -159,3 +159,45 @@ def test_a_drain_that_leaves_waits_for_the_write_and_hands_back_nothing_of_it(
     assert ended
     assert cast.fresh(task).status == Status.COMPLETED
     assert not Event.objects.filter(kind="task.handed_back").exists()
+
+
+def test_what_failed_before_the_drain_was_told_to_end_has_failed(
+    board: Board, anna: Chain, drain: Drains, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its ending waits behind a write that takes long; the end of the drain meanwhile does not make it a hand-back."""
+
+    @worker("reader")
+    async def read(task):
+        raise ValueError("This is wrong.")
+
+    with _held_up(monkeypatch) as go:
+        cast.filed(board, anna, "good")
+        one = drain(grace_s=0.0)
+        one.until(lambda: one.drain._work.is_writing)
+        bad = cast.filed(board, anna, "bad", assignee="reader")
+        one.until(lambda: any(run.ticket.task_key == bad.pk and run.ending for run in one.drain._work.running))
+        one.drain.stop()
+        one.until(lambda: one.drain._shutdown._signalled_at)
+        go.set()
+        one.finish()
+    row = cast.fresh(bad)
+    assert (row.status, row.failures) == (Status.ERRORED, 1)
+    assert "This is wrong." in row.error
+
+
+def test_a_last_write_that_breaks_is_tried_once_more_by_the_drain_that_leaves(
+    board: Board, anna: Chain, drain: Drains, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task = cast.filed(board, anna, "the notes")
+    with _held_up(monkeypatch) as go:
+
+        def breaks(batch: Sequence[Run], scribe: Scribe) -> list[Settled]:
+            assert go.wait(60)
+            raise RuntimeError("this was nobody's fault")
+
+        monkeypatch.setattr(settler, "settle", breaks)
+        one = drain()
+        one.until(lambda: one.drain._work.is_writing)
+        threading.Timer(0.2, go.set).start()
+        one.close()
+    assert cast.fresh(task).status == Status.COMPLETED
