@@ -39,7 +39,7 @@ def many_at_once(
         try:
             return int(many(batch))
         except Exception as error:
-            log.info("Not possible together, so each by itself: %s", error)
+            log.info("Not possible together, so each by itself: %r", error)
         return each_by_itself(batch, one)
 
     return each_by_itself([items[n : n + size] for n in range(0, len(items), size)], work)
