@@ -163,7 +163,7 @@ def test_validate_names_every_problem(tmp_path: Path) -> None:
 def test_list_and_show(stage: Stage) -> None:
     made = stage.flow()
     flows.start(stage.anna, made, {})
-    assert run("list").splitlines()[0] == "reviewed  Reviewed, version 1, 1 runs"
+    assert run("list").splitlines()[0] == "reviewed  Reviewed, version 1, 1 run"
     shown = run("show", "reviewed")
     assert yaml.safe_load(shown)["type"] == "orchestra_flow"
     assert validate(shown).wire() == validate(REVIEWED).wire(), "what is shown can be saved again"
