@@ -172,7 +172,9 @@ class Drain:
         wanted = self._roster.wanted(open_boards, self._work.per_board(), free)
         claimed_by = {"drain": str(self.presence.id), "host": self.presence.host, "pid": os.getpid()}
         begin = functools.partial(self._work.begin_runs, entry_for=self._roster.entry_for)
-        claimed = tasks.claim(wanted, limit=free, claimed_by=claimed_by, begin=begin)
+        claimed = tasks.claim(
+            wanted, limit=free, claimed_by=claimed_by, begin=begin, first_words=self._work.first_words
+        )
         self._claimed_once = self.options.once
         self._note_emptied(wanted, claimed, free)
         for one in claimed:

@@ -73,7 +73,7 @@ class Roster:
         for pk, name in (*self.entries, *self.fallbacks):
             if room.get(pk, 0) > 0:
                 slots.setdefault(pk, {})[name] = room[pk]
-        return [Wanted(pk, names, room[pk]) for pk, names in sorted(slots.items())]
+        return [Wanted(pk, names, room[pk], self.boards[pk]) for pk, names in sorted(slots.items())]
 
     def words(self) -> str:
         """Whom this drain serves, and whom it cannot, in a line."""
