@@ -238,6 +238,7 @@ class Drain:
             if not self._calmly(self.pass_once):
                 end = self._calmly(self._over)
                 if end is None:
+                    self._rest()
                     self._sleep()
             self._tell_busy()
         return self.close(end)
@@ -312,6 +313,11 @@ class Drain:
             unserved=self._roster.unserved,
         )
         return found and DrainEnd(found[0], found[1], self._failed)
+
+    def _rest(self) -> None:
+        """Read ahead what the next claim goes by."""
+        if not (self._work.running or self._away or self._shutdown.asked or self._is_pass):
+            self._calmly(functools.partial(self._roster.refresh, ahead=True))
 
     def _sleep(self) -> None:
         """Until a message comes, or it is time to look by itself. Without a database no message shortens it."""
