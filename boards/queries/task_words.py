@@ -213,6 +213,12 @@ def _unrecorded(event: Event) -> str:
     return f"could not record the {what} of {_attempt(event)}, but {known}{_after(_first(event, 'error'))}"
 
 
+def _progressed(event: Event) -> str:
+    if event.data.get("kept_open_by"):
+        return f"handed in {_attempt(event)}, which stays open for the tasks it filed"
+    return f"reported progress{_after(_first(event, 'note', 'status_note'))}"
+
+
 def _other(event: Event) -> str:
     return (
         f"recorded {event.kind.replace('.', ' ').replace('_', ' ')}{_after(_first(event, 'reason', 'words', 'name'))}"
@@ -242,7 +248,7 @@ _KINDS: Final[Mapping[str, _Words]] = {
     "task.labels_changed": (_changed("the labels", "labels"), "more", ""),
     "task.metadata_changed": (lambda e: "changed the metadata", "more", ""),
     "task.run_linked": (lambda e: f"linked {_attempt(e)} to its run", "link", ""),
-    "task.progressed": (_said("reported progress", "note", "status_note"), "more", ""),
+    "task.progressed": (_progressed, "more", ""),
     "task.steered": (_said("sent a message", "message", "text"), "right", ""),
     "task.handed_back": (_said("gave it back", "text", "reason"), "undo", ""),
     "task.skipped": (_said("skipped it", "text", "reason"), "skip", "skipped"),
