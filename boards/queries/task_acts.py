@@ -16,6 +16,7 @@ from boards import policy
 from boards.models import Member, Task
 from boards.states import Status
 from boards.tasks.cleaning import CASCADE_WAS_HELD
+from boards.tasks.decisions import FILED
 
 MAX_STEERS = 50
 
@@ -110,6 +111,8 @@ def _not_claim(view: TaskView, member: Member) -> str:
 def _not_mine(view: TaskView, member: Member) -> str:
     if view.task.status != Status.IN_PROGRESS or view.worked_by is None:
         return _("Only a task that a person has started can be handed in or given back.")
+    if view.task.kept_open_by == FILED:
+        return _("It was handed in, and only waits for the tasks it filed.")
     return "" if view.worked_by == member.user_id else _("Somebody else has started it.")
 
 

@@ -118,6 +118,8 @@ def decline(task: Task, verb: Verb, options: Options, now: datetime) -> TaskWrit
         if softened:
             return _declined(task, Reason.DISALLOWED, f"A task that is {status.label} cannot do that.")
         raise IllegalTaskTransition(task.public_id, status, _target(verb))
+    if ticket is not None and verb is not Verb.COMPLETE and waits_for_filed(task):
+        return handed_in(task)
     if ticket is not None and not owns_row(ticket, task, now):
         return _declined(task, Reason.LOST_CLAIM, "The claim has moved on, or its lease ran out.")
     if (options.if_lapsed and not lapsed(task, now)) or (options.if_spent and not is_spent(task, now)):
@@ -154,6 +156,11 @@ def tries_after_retry(task: Task) -> int | None:
 def completes_to(task: Task) -> Status:
     """Where a hand-in leads: done, or to the checker."""
     return Status.COMPLETED if task.checker == "none" else Status.NEEDS_CHECK
+
+
+def handed_in(task: Task) -> TaskWriteOutcome:
+    """The decline of what a worker says after its hand-in, while the task waits for what it filed: the result stays."""
+    return _declined(task, Reason.DISALLOWED, "It was handed in, and only waits for the tasks it filed.")
 
 
 class HandIn(StrEnum):

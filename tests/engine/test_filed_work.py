@@ -355,12 +355,27 @@ def test_handing_in_again_keeps_what_was_handed_in_first(board: Board, turn: Tur
     assert turn.hands_in("third").reason == "terminal"
 
 
-def test_a_report_that_comes_after_the_hand_in_is_its_result(board: Board, turn: Turn) -> None:
+@pytest.mark.parametrize(
+    "says",
+    [
+        lambda turn: tasks.report_progress(turn.chain, turn.task, claim=turn.ticket, output="later"),
+        lambda turn: tasks.fail(turn.chain, turn.task, "no", claim=turn.ticket),
+        lambda turn: tasks.fail(turn.chain, turn.task, "no", claim=turn.ticket, for_good=True),
+        lambda turn: tasks.hand_back(turn.chain, turn.task, claim=turn.ticket),
+        lambda turn: tasks.end_for_good(turn.chain, turn.task, "no", claim=turn.ticket, ending="cancelled"),
+    ],
+    ids=["report", "fail", "for good", "hand back", "cancel"],
+)
+def test_nothing_that_its_worker_says_later_changes_it(
+    board: Board, turn: Turn, says: Callable[[Turn], tasks.TaskWriteOutcome]
+) -> None:
     child = turn.files("Child")
     turn.hands_in("handed in")
-    assert tasks.report_progress(turn.chain, turn.task, claim=turn.ticket, output="later").landed
+    revision = cast.fresh(turn.task).revision
+    outcome = says(turn)
+    assert (outcome.landed, outcome.reason, cast.fresh(turn.task).revision) == (False, "disallowed", revision)
     end(board, child)
-    assert cast.fresh(turn.task).output == "later"
+    assert (look(turn.task), cast.fresh(turn.task).output) == (DONE, "handed in")
 
 
 def test_nothing_is_asked_any_more_once_the_turn_is_over(turn: Turn) -> None:
