@@ -1,4 +1,4 @@
-"""A worker returns while tasks that it filed are open: its task waits for them, whoever runs it (spec: 03 section 4.5)."""
+"""A worker returns while tasks that it filed are open: its task waits for them, whoever runs it (spec: 03, 4.5)."""
 
 from __future__ import annotations
 
