@@ -157,6 +157,10 @@ def _retried(event: Event) -> str:
     )
 
 
+def _retry_requested(event: Event) -> str:
+    return f"had it retried with {_first(event, 'with')}" if _first(event, "with") else "had it retried"
+
+
 def _edited(event: Event) -> str:
     if without := event.data.get("start_anyway_without"):
         return f"let it start without {_plain(without)}"
@@ -238,7 +242,7 @@ _KINDS: Final[Mapping[str, _Words]] = {
     "task.checked": (_checked, "check", "check"),
     "task.errored": (_errored, "stuck", "stuck"),
     "task.retried": (_retried, "again", ""),
-    "task.retry_requested": (_retried, "again", ""),
+    "task.retry_requested": (_retry_requested, "again", ""),
     "task.reclaimed": (_said("reclaimed it from a lost worker", "text", "reason"), "again", ""),
     "task.cancelled": (_cancelled, "skipped", "skipped"),
     "task.withdrawn": (lambda e: "withdrew it, since its due time passed", "clock", "skipped"),

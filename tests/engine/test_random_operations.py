@@ -37,6 +37,7 @@ STATUS_KINDS = {
     "task.checked",
     "task.errored",
     "task.retried",
+    "task.retry_requested",
     "task.cancelled",
     "task.handed_back",
     "task.skipped",
