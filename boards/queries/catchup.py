@@ -31,8 +31,8 @@ QUIET: Final = (
 _EPOCH_LOCK: Final = 0x0B0C
 _CURSOR: Final = re.compile(r"([0-9a-f-]{36}):(\d{1,19}):(\d{1,19}):((?:\d{1,19}(?:,\d{1,19})*)?)")
 
-# Cards say what they wait for: what depends on a changed task, or is kept open by it, changed with it and has no event of
-# its own.
+# Cards say what they wait for: what depends on a changed task, or is kept open by it, changed with it and has no event
+# of its own.
 _MISSED: Final = """
 select pg_current_snapshot()::text, coalesce(
   (select json_agg(json_build_array(b.id, e.task_id, e.run_id, e.is_quiet))

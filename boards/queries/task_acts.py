@@ -177,6 +177,8 @@ def _not_reclaim(view: TaskView, member: Member) -> str:
 def _not_steer(view: TaskView, member: Member) -> str:
     if view.task.is_ended:
         return _("The task has ended. File a follow-up.")
+    if view.task.kept_open_by == FILED:
+        return _("It was handed in, so nobody reads a message. Send it to one of the tasks it filed.")
     if len(view.task.steers) >= MAX_STEERS:
         return _("A task takes %(most)d messages at most.") % {"most": MAX_STEERS}
     return ""

@@ -104,6 +104,7 @@ def kept(output: Any) -> dict[str, Any]:
     return {
         "kept_open_by": FILED,
         "lease_until": None,
+        "resume_ready_at": None,  # of one that was answered before its old turn handed in
         "output": output,
         "output_is_checkpoint": True,
     }

@@ -3,8 +3,8 @@ section 4.5, 07 section 2.1).
 
 The look is the debt `settle_parent` of each filed task's ending. It locks the parent first, so of two that look at the
 same moment the second finds what the first has made of it; the ending itself is the ordinary one of a hand-in, with its
-checker, its debts and its event, under the worker's own name. The result is what the worker handed in: what it returned,
-else its latest report. The board's schema was asked then, and nothing that its worker says later replaces it.
+checker, its debts and its event, under the worker's own name. The result is what the worker handed in: what it
+returned, else its latest report. The board's schema was asked then, and nothing that its worker says later replaces it.
 """
 
 from __future__ import annotations

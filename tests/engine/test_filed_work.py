@@ -10,7 +10,7 @@ from django.db import connection
 from django.db.models.functions import Now
 from django.test.utils import CaptureQueriesContext
 
-from boards import actors, people, states, tasks
+from boards import actors, errors, people, states, tasks
 from boards.actors import Chain
 from boards.debts import operating, paying
 from boards.debts.kinds import Undeliverable
@@ -386,6 +386,15 @@ def test_nothing_is_asked_any_more_once_the_turn_is_over(turn: Turn) -> None:
     assert look(turn.task) == KEPT
 
 
+def test_it_takes_no_message_any_more(anna: Chain, turn: Turn) -> None:
+    tasks.steer(anna, turn.task, "Be short.")
+    turn.files("Child")
+    turn.hands_in()
+    with pytest.raises(errors.MessageNotSupported):
+        tasks.update_task(anna, turn.task, message="And quick.")
+    assert len(cast.fresh(turn.task).steers) == 1
+
+
 def test_one_that_waits_on_a_person_is_suspended_first_and_kept_open_later(
     board: Board, anna: Chain, turn: Turn
 ) -> None:
@@ -401,6 +410,20 @@ def test_one_that_waits_on_a_person_is_suspended_first_and_kept_open_later(
     assert look(turn.task) == KEPT
     end(board, child)
     assert (look(turn.task), cast.fresh(turn.task).output) == (DONE, "late")
+
+
+def test_an_answered_turn_that_hands_in_under_its_old_grant_is_not_taken_up_again(
+    board: Board, anna: Chain, turn: Turn
+) -> None:
+    child = turn.files("Child")
+    hold = people.open_hold(turn.chain, claim=turn.ticket, kind="question", prompt="Which?")
+    people.suspend(turn.ticket)
+    people.answer_hold(anna, hold.pk, text="this one")
+    turn.hands_in("done")
+    assert (look(turn.task), cast.fresh(turn.task).resume_ready_at) == (KEPT, None)
+    assert not tasks.claim([tasks.Wanted(board.pk, {"writer": 5})], limit=5, claimed_by=cast.HERE)
+    end(board, child)
+    assert look(turn.task) == DONE
 
 
 def test_it_holds_no_slot_of_its_roster_entry(board: Board, anna: Chain, turn: Turn) -> None:
