@@ -154,6 +154,13 @@ class TaskPage:
         return self.view.assigned_name or self.task.assignee or self.board.default_worker or _("a worker")
 
     @property
+    def takes_messages(self) -> bool:
+        """Whether a worker that is at it looks for messages; a program does only where its roster entry says how."""
+        names = {entry.name: entry for entry in self.roster}
+        entry = names.get(self.task.assignee) or names.get(self.board.default_worker)
+        return entry is None or entry.kind != RosterEntry.Kind.COMMAND or entry.config.get("messages") == "stdin"
+
+    @property
     def act(self) -> dict[str, Act]:
         return {act.verb: act for act in self.acts}
 

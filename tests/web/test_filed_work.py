@@ -6,7 +6,7 @@ import pytest
 from django.urls import reverse
 
 from boards import tasks
-from boards.models import Board, Task
+from boards.models import Board, RosterEntry, Task
 from boards.queries import catchup
 from boards.queries.board import cards
 from boards.queries.cards import CardView
@@ -14,6 +14,7 @@ from boards.tasks import Filing
 from boards.templatetags.orchestra import render_card
 from tests import cast
 from tests.web.desk import Desk
+from tests.workers.drains import program_entry
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -114,3 +115,21 @@ def test_the_cancel_asks_about_what_it_filed(desk: Desk) -> None:
     )
     assert answer.status_code == 204
     assert {cast.fresh(task).status for task in (parent, *filed)} == {"cancelled"}
+
+
+def test_it_offers_no_message_and_says_why(desk: Desk) -> None:
+    parent, _ = kept(desk, "One")
+    html = page(desk, parent)
+    assert "It was handed in, so nobody reads a message. Send it to one of the tasks it filed." in html
+    assert 'name="message"' not in html
+
+
+@pytest.mark.parametrize(("config", "said"), [({"messages": "stdin"}, "at its next look"), ({}, "The next attempt")])
+def test_a_program_reads_messages_only_where_its_roster_entry_says_how(
+    desk: Desk, config: dict[str, str], said: str
+) -> None:
+    program_entry(desk.board, "pass")
+    RosterEntry.objects.filter(name="shell").update(config={"argv": ["true"], **config})
+    task = desk.filed(assignee="shell")
+    cast.claimed(desk.board, "shell")
+    assert said in page(desk, task)
