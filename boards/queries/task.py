@@ -154,6 +154,12 @@ class TaskPage:
         return self.view.assigned_name or self.task.assignee or self.board.default_worker or _("a worker")
 
     @property
+    def filed_besides(self) -> list[TaskRef]:
+        """What it filed without what it waits for, which is listed above."""
+        waited_for = {ref.public_id for ref in self.waits_for_filed}
+        return [ref for ref in self.beside.filed if ref.public_id not in waited_for]
+
+    @property
     def takes_messages(self) -> bool:
         """Whether a worker that is at it looks for messages; a program does only where its roster entry says how."""
         names = {entry.name: entry for entry in self.roster}

@@ -15,6 +15,7 @@ from django.db import connection
 
 from boards import actors
 from boards.debts.kinds import pays
+from boards.each import each_by_itself
 from boards.locks import engine_transaction
 from boards.models import Attempt, Debt, Task
 from boards.states import Status, Verb
@@ -52,7 +53,7 @@ def settle_kept(limit: int = 200) -> int:
     with connection.cursor() as cursor:
         cursor.execute(_LEFT, [limit])
         keys = [row[0] for row in cursor.fetchall()]
-    return sum(_look(key) for key in keys)
+    return each_by_itself(keys, _look)
 
 
 @engine_transaction

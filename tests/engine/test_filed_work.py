@@ -10,7 +10,7 @@ from django.db import connection
 from django.db.models.functions import Now
 from django.test.utils import CaptureQueriesContext
 
-from boards import actors, errors, people, states, tasks
+from boards import actors, errors, people, states, sweeping, tasks
 from boards.actors import Chain
 from boards.debts import operating, paying
 from boards.debts.kinds import Undeliverable
@@ -470,6 +470,31 @@ def test_a_filer_and_the_last_it_filed_that_hand_in_together_both_end(board: Boa
         ]
     )
     assert [outcome.status for outcome in outcomes] == ["in_progress", "completed"]
+    assert look(turn.task) == DONE
+
+
+def test_the_sweeper_looks_as_it_tidies_up_and_one_that_cannot_be_looked_at_stops_no_other(
+    board: Board, anna: Chain, turn: Turn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    turn.files("Child", held=True)
+    turn.hands_in()
+    other = Turn(board, cast.filed(board, anna, "Other"))
+    other.files("Child", held=True)
+    other.hands_in()
+    RosterEntry.objects.filter(board=board).update(filed_work_keeps_open=False)
+    settle = settling_parents.settle
+
+    def breaks_once(settlement: tasks.Settlement) -> tasks.TaskWriteOutcome:
+        if settlement.task_key == turn.task.pk:
+            raise RuntimeError("the line was cut")
+        return settle(settlement)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(settling_parents, "settle", breaks_once)
+        assert "kept tasks looked at" in sweeping.sweep_once().failed
+    assert (look(turn.task), look(other.task)) == (KEPT, DONE)
+    assert sweeping.sweep_once(tidies=False).done["kept tasks looked at"] == 0
+    assert sweeping.sweep_once().done["kept tasks looked at"] == 1
     assert look(turn.task) == DONE
 
 

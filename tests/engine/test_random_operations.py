@@ -77,6 +77,8 @@ OPERATIONS = [
     ("file_many", ""),
     ("file_in_a_turn", "grants"),
     ("file_in_a_turn", "grants"),
+    ("end_what_was_filed", "kept"),
+    ("end_what_was_filed", "kept"),
     ("progress", "grants"),
     ("write_a_field", "pending held in_progress completed errored"),
     ("steer", "pending held in_progress needs_check"),
@@ -148,6 +150,21 @@ class Board(RuleBasedStateMachine):
         made = tasks.file_task(self.worker, self.board, filing, filed_by_task=parent, allow_same=True)
         self.model[made.pk] = "pending"
         self.events += 1
+        if data.draw(st.booleans()):
+            self.settled(filer, "complete")
+
+    def end_what_was_filed(self, data: st.DataObject) -> None:
+        """One that a kept task waits for ends: a worker hands it in or fails, or a person cancels it."""
+        filer = data.draw(st.sampled_from(sorted(self.kept)))
+        held_by = sorted(self.holders(filer) - self.kept)
+        if not held_by:
+            return
+        key = data.draw(st.sampled_from(held_by))
+        if key in self.grants:
+            self.settled(key, data.draw(st.sampled_from(["complete", "for_good"])))
+        elif self.moved(tasks.cancel(self.bert, key)):
+            self.model[key] = "cancelled"
+            self.ended(key)
 
     def holders(self, filer: int) -> set[int]:
         """Of what a task filed on its last attempt, what is open and can end before it does."""
@@ -332,7 +349,9 @@ class Board(RuleBasedStateMachine):
 
     def settle(self, data: st.DataObject) -> None:
         how = data.draw(st.sampled_from(HOW))
-        key = data.draw(st.sampled_from(sorted(self.grants)))
+        self.settled(data.draw(st.sampled_from(sorted(self.grants))), how)
+
+    def settled(self, key: int, how: str) -> None:
         ticket = self.grants[key]
         if how == "complete":
             outcome = tasks.complete(self.worker, key, {"n": 1}, claim=ticket)
@@ -468,6 +487,7 @@ class Board(RuleBasedStateMachine):
             "": True,
             "grants": bool(self.grants),
             "stale": bool(self.stale),
+            "kept": bool(self.kept),
             "asked": Hold.objects.filter(board=self.board, state="open").exists(),
             "ran": Task.objects.filter(board=self.board, started_at__isnull=False).exists(),
         }

@@ -52,7 +52,7 @@ def link(task: Task, board: str = "desk") -> str:
 def test_its_card_says_what_it_waits_for_with_links(desk: Desk) -> None:
     parent, filed = kept(desk, "One", "Two", "Three", "Four")
     html = render_card(card_of(desk, parent))
-    assert "Waits for 4 tasks it filed:" in html
+    assert f"Waits for 4 tasks it filed: {link(filed[0])}" in html
     assert [link(task) in html for task in filed] == [True, True, True, False]
     assert ", …" in html
     for task in filed[:3]:
@@ -71,9 +71,13 @@ def test_its_page_says_so_with_links_and_offers_no_hand_in(desk: Desk) -> None:
     assert "It has handed in, and is done when these have ended." in html
     assert all(link(task) in html for task in filed)
     assert "handed in attempt 1, which stays open for the tasks it filed" in html
-    assert "Stopping" not in html
+    assert ("Stopping" in html, "Other tasks it filed" in html) == (False, False)
+    assert ", handed in</span>" in html
     tasks.cancel(desk.chain, filed[0])
-    assert '<a href="#task-filed">waits for 1 task it filed</a>' in page(desk, parent)
+    html = page(desk, parent)
+    assert '<a href="#task-filed">waits for 1 task it filed</a>' in html
+    assert "Other tasks it filed" in html
+    assert html.count(link(filed[0])) == html.count(link(filed[1])) == 1
 
 
 def test_what_it_filed_on_another_board_is_found_there(desk: Desk) -> None:
