@@ -13,7 +13,7 @@ follows it up.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from django.db import connection
@@ -84,19 +84,25 @@ def keeping(keys: Iterable[int]) -> set[int]:
     A filing locks its filer's row first, so none can slip in between this look and the write that follows it.
     """
     wanted = list(keys)
-    if not wanted:
-        return set()
-    kept = set()
+    return {key for key, surely, perhaps in _looks(wanted) if surely or (perhaps and _holds(key))} if wanted else set()
+
+
+def surely_kept(key: int) -> bool:
+    """Whether a task is kept open by what will have it looked at again when it ends; no lock is asked for that."""
+    return any(surely for _, surely, _ in _looks([key]))
+
+
+def _looks(keys: Sequence[int]) -> list[tuple[int, bool, bool]]:
     with connection.cursor() as cursor:
-        cursor.execute(_LOOK, [literal(wanted)])
-        looks = cursor.fetchall()
-        for key, surely, perhaps in looks:
-            if not surely and perhaps:
-                cursor.execute(_BEHIND, [key, literal([key])])
-                surely = cursor.fetchone() == (True,)
-            if surely:
-                kept.add(key)
-    return kept
+        cursor.execute(_LOOK, [literal(keys)])
+        return cursor.fetchall()
+
+
+def _holds(key: int) -> bool:
+    """Whether some of what it filed can end before it does, where that takes a walk to tell."""
+    with connection.cursor() as cursor:
+        cursor.execute(_BEHIND, [key, literal([key])])
+        return bool(cursor.fetchone() == (True,))
 
 
 def kept(output: Any) -> dict[str, Any]:

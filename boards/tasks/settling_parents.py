@@ -58,7 +58,8 @@ def settle_kept(limit: int = 200) -> int:
 
 @engine_transaction
 def _look(key: int) -> bool:
-    if not Task.objects.filter(pk=key, status=Status.IN_PROGRESS).exists():  # most look at one that has ended
+    # Most look at a task that has ended, or of which more is open: the ending of that looks again, after this one.
+    if not Task.objects.filter(pk=key, status=Status.IN_PROGRESS).exists() or filed_work.surely_kept(key):
         return False
     row = rows.lock_to_end([key]).get(key)
     if row is None or not decisions.waits_for_filed(row) or filed_work.keeping([key]):
