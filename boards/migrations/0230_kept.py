@@ -8,7 +8,7 @@ class Migration(migrations.Migration):
     atomic = False
 
     dependencies = [
-        ("boards", "0220_keys"),
+        ("boards", "0251_straight_claim"),
     ]
 
     operations = [
