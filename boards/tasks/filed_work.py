@@ -38,7 +38,7 @@ KEPT_BY_ROSTER: Final = """coalesce(
     true)"""
 # Of the tasks at work those that may be kept open, with the start of their open attempt.
 _AT_WORK: Final = f"""
-    select p.pk, coalesce(p.follow_up_of_id, p.pk) as root, a.started_at
+    select p.pk, a.started_at
       from boards_task p
       join boards_board b on b.id = p.board_id
       join boards_attempt a on a.task_id = p.pk and a.ended_at is null

@@ -46,6 +46,7 @@ STATUS_KINDS = {
 }
 
 
+OVER = {*TERMINAL, "withdrawn"}  # the last is cancelled too, and told apart until all that follows is followed
 OWED: list[tuple[str, int | None]] = []  # what the step that runs has left to pay
 HOW = ["complete", "complete", "complete", "fail", "for_good", "hand_back", "worker_cancels"]
 # What may be drawn, as often as it stands here, and what there must be for it.
@@ -170,7 +171,7 @@ class Board(RuleBasedStateMachine):
         """Of what a task filed on its last attempt, what is open and can end before it does."""
         began = Attempt.objects.filter(task=filer).latest("number").started_at
         filed = Task.objects.filter(filed_by_task=filer, created_at__gte=began).values_list("pk", flat=True)
-        return {key for key in filed if self.model[key] not in TERMINAL} - self.behind(filer)
+        return {key for key in filed if self.model[key] not in OVER} - self.behind(filer)
 
     def behind(self, first: int) -> set[int]:
         """All that cannot end before a task has: step by step, until nothing more is found."""
@@ -183,7 +184,7 @@ class Board(RuleBasedStateMachine):
         return found
 
     def waits_for(self, key: int, found: set[int], rows: dict[int, Task], edges: set[tuple[int, int]]) -> bool:
-        if key in self.kept and any(rows[n].filed_by_task_id == key and self.model[n] not in TERMINAL for n in found):
+        if key in self.kept and any(rows[n].filed_by_task_id == key and self.model[n] not in OVER for n in found):
             return True
         if self.model[key] not in {"pending", "held"}:
             return False
@@ -263,7 +264,7 @@ class Board(RuleBasedStateMachine):
         of_the_drain = Debt.objects.filter(task=key, kind__in=["session_stop", "resume"])
         for debt_id in list(of_the_drain.values_list("pk", flat=True)):
             paying.pay(debt_id)
-        if self.model[key] in TERMINAL | {"withdrawn"}:
+        if self.model[key] in OVER:
             self.look_at_filer(key)
         if self.model[key] == "withdrawn":
             for filed in Task.objects.filter(filed_by_task=key).order_by("pk").values_list("pk", flat=True):
