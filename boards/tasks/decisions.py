@@ -53,23 +53,26 @@ def names_row(ticket: Ticket, task: Task) -> bool:
     )
 
 
-def owns_row(ticket: Ticket, task: Task, now: datetime) -> bool:
-    """Whether the ticket is of the current grant, with a lease that has not run out (a kept-open row has none)."""
+def owns_row(ticket: Ticket, task: Task, now: datetime, *, adopts: bool = False) -> bool:
+    """Whether the ticket is of the current grant, with a lease that has not run out (a kept-open row has none).
+
+    `adopts`: one that has run out counts too, as long as nobody has taken the row.
+    """
     return (
         ticket.attempt == task.attempts
         and ticket.grant_no == task.grant_no
         and task.status == Status.IN_PROGRESS
-        and not lapsed(task, now)
+        and (adopts or not lapsed(task, now))
     )
 
 
-def lost(ticket: Ticket, task: Task, now: datetime) -> TaskWriteOutcome | None:
+def lost(ticket: Ticket, task: Task, now: datetime, *, adopts: bool = False) -> TaskWriteOutcome | None:
     """Why a ticket no longer writes to this row, in the order of the reasons; None where it does."""
     if task.status in TERMINAL:
         return _declined(task, Reason.TERMINAL, f"The task is {Status(task.status).label} already.")
     if not names_row(ticket, task):
         return _declined(task, Reason.NOT_MY_TASK, "This claim is for another task.")
-    if not owns_row(ticket, task, now):
+    if not owns_row(ticket, task, now, adopts=adopts):
         return _declined(task, Reason.LOST_CLAIM, "The claim has moved on, or its lease ran out.")
     return None
 
