@@ -24,9 +24,7 @@ class ClaimBody(Body):
         default=[], max_length=50, description="Names to claim for; none: every name that is worked from outside."
     )
     limit: int = Field(1, description="How many at most, 1 to 50.")
-    lease_ms: int | None = Field(
-        None, description="How long each is yours without a renewal; else as the board says."
-    )
+    lease_ms: int | None = Field(None, description="How long each is yours without a renewal; else as the board says.")
     wait_s: float = Field(0, ge=0, le=LONGEST_WAIT_S, description="How long to wait where there is nothing yet.")
     host: str = Field("", description="Where the worker runs, for people to read.")
 

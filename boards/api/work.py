@@ -46,6 +46,7 @@ def claim(call: Call) -> Answer:
     same Idempotency-Key answers the same tickets while they hold.
     """
     body: ClaimBody = call.body
+    outside.may_work(call.chain)
     board = finding.board(call.chain, body.board) if body.board else finding.only_board(call.chain)
     place = outside.place_for(call.chain, board, body.assignees, body.host)
     got = outside.claim(call.chain, place, body.limit, body.lease_ms, call.idempotency_key)

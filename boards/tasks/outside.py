@@ -54,8 +54,6 @@ def place_for(chain: Chain, board: Board, assignees: Sequence[str]) -> Place:
     Raises Forbidden, NoPartition, UnknownAssignee, NotAnOutsideWorkers.
     """
     policy.require(chain, "tasks.claim", board.space_id)
-    if chain.key is None:
-        raise errors.Forbidden("An outside worker claims with a key that has the scope work. Make one.")
     kinds = dict(board.roster.values_list("name", "kind"))
     outside = [name for name, kind in kinds.items() if kind == RosterEntry.Kind.PULL]
     there = f"There is {', '.join(outside)}." if outside else "This board has none; an operator puts one on its roster."

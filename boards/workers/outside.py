@@ -97,6 +97,14 @@ class Place:
     host: str
 
 
+def may_work(caller: Chain) -> int:
+    """The id of the caller's key. Raises Forbidden, for all who show none, and before anything is looked up."""
+    policy.require(caller, "tasks.claim", caller.space_id)
+    if caller.key_id is None:
+        raise errors.Forbidden("An outside worker shows a key that has the scope work. Make one.")
+    return caller.key_id
+
+
 def place_for(caller: Chain, board: Board, assignees: Sequence[str], host: str) -> Place:
     """Raises as `boards.tasks.outside.place_for`, and InvalidInput."""
     where = outside.place_for(caller, board, [clean_text(name) for name in assignees])
@@ -118,10 +126,7 @@ def held(caller: Chain, token: str, named: str = "") -> Held:
 
     Raises Forbidden, TicketRefused, TaskWriteDeclined for another task than the one that is held.
     """
-    policy.require(caller, "tasks.claim", caller.space_id)
-    if caller.key_id is None:
-        raise errors.Forbidden("A ticket is good with the key that claimed, and with nothing else.")
-    ticket, attempt = keys.unsealed(token, caller.key_id)
+    ticket, attempt = keys.unsealed(token, may_work(caller))
     if attempt.task.board.space_id != caller.space_id or not partitions.reaches(caller, attempt.task):
         raise errors.TicketRefused
     if named and named != ticket.task_id:
@@ -206,7 +211,9 @@ def suspend(own: Held, idempotency_key: str) -> TaskWriteOutcome:
     _require_started(own)
     asked = Hold.objects.filter(task=own.ticket.task_key, attempt=own.ticket.attempt)
     if not asked.exists():
-        raise errors.InvalidInput("Nothing is asked, so there is nothing to wait for. Ask first, or hand it back.")
+        raise _lost(own) or errors.InvalidInput(
+            "Nothing is asked, so there is nothing to wait for. Ask first, or hand it back."
+        )
     return _written(own, "suspend", None, lambda: people.suspend(own.ticket), idempotency_key)
 
 
