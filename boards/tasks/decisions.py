@@ -160,6 +160,7 @@ class StartFacts:
     board_paused: bool = False
     person: str = ""
     served: bool = True
+    outside: bool = False  # its worker takes it by itself, from elsewhere
     free: bool = True
     busy_with: str = ""
     not_before: datetime | None = None
@@ -184,6 +185,9 @@ def why_not_starting(task: Task, facts: StartFacts, now: datetime) -> list[str]:
         return reasons
     if facts.person:
         return [f"Waits for {facts.person} to start it."]
+    if facts.outside and facts.free:
+        named = f" as “{task.assignee}”" if task.assignee else ""
+        return [f"Waits for an outside worker to take it{named}."]
     if not facts.served:
         who = f"“{task.assignee}”" if task.assignee else "tasks without an assignee"
         return [f"No running drain serves {who}. Start one, or assign it to somebody else."]
