@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Literal
 
 from pydantic import Field, SecretStr
@@ -140,14 +139,17 @@ class WorkTask(Told):
     answers: list[AnswerTold]
 
 
-class Work(Told):
+class StartedWork(Told):
+    lease_until: str | None
+    lease_ms: int | None
+    task: WorkTask
+
+
+class Work(StartedWork):
     """One task that is yours. The ticket is told here and nowhere else."""
 
     ticket: str
     resumed: bool = Field(description="It goes on after an answer, on the same attempt.")
-    lease_until: str | None
-    lease_ms: int | None
-    task: WorkTask
 
 
 class Claimed(Told):
@@ -155,7 +157,7 @@ class Claimed(Told):
 
 
 class StartedTold(Told):
-    started: Work
+    started: StartedWork
 
 
 class LeaseTold(Told):
@@ -177,19 +179,17 @@ class WorkWritten(Told):
 
 
 def work_told(given: GivenTask) -> dict[str, Any]:
+    return started_told(given) | {"ticket": given.token, "resumed": given.resumed}
+
+
+def started_told(given: GivenTask) -> dict[str, Any]:
     facts = given.facts.wire()
     lease = given.task.lease_until
     return {
-        "ticket": given.token,
-        "resumed": given.resumed,
         "lease_until": lease.isoformat() if lease else None,
         "lease_ms": given.task.lease_duration_ms,
-        "task": facts | {"answers": answers_told(given.facts.answers)},
+        "task": facts | {"answers": [answer_told(each) for each in given.facts.answers]},
     }
-
-
-def answers_told(answers: Sequence[Answer]) -> list[dict[str, Any]]:
-    return [answer_told(answer) for answer in answers]
 
 
 def answer_told(answer: Answer) -> dict[str, Any]:

@@ -32,6 +32,7 @@ from boards.api.shapes_of_work import (
     TicketBody,
     WorkWritten,
     answer_told,
+    started_told,
     work_told,
 )
 from boards.models import Scope
@@ -50,7 +51,8 @@ def claim(call: Call) -> Answer:
     board = finding.board(call.chain, body.board) if body.board else finding.only_board(call.chain)
     place = outside.place_for(call.chain, board, body.assignees, body.host)
     got = outside.claim(call.chain, place, body.limit, body.lease_ms, call.idempotency_key)
-    return Answer({"claimed": [work_told(one) for one in got]}, waits_at=None if got else place.where)
+    ended = bool(got) or outside.claimed_before(call.chain, call.idempotency_key)
+    return Answer({"claimed": [work_told(one) for one in got]}, waits_at=None if ended else place.where)
 
 
 @operation("start", "POST", "/work/start", Scope.WORK, StartedTold, body=StartBody, repeats=True)
@@ -59,7 +61,7 @@ def start(call: Call) -> Answer:
     else took the task. Answers the task as it is now.
     """
     body: StartBody = call.body
-    return Answer({"started": work_told(outside.start(_held(call), body.lease_ms, call.idempotency_key))})
+    return Answer({"started": started_told(outside.start(_held(call), body.lease_ms, call.idempotency_key))})
 
 
 @operation("renew", "POST", "/work/renew", Scope.WORK, LeaseTold, body=RenewBody)

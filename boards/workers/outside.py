@@ -120,6 +120,11 @@ def claim(caller: Chain, place: Place, limit: int, lease_ms: int | None, idempot
     return _given(got, key_id)
 
 
+def claimed_before(caller: Chain, idempotency_key: str) -> bool:
+    """Whether a claim under this key took something: a repeat has nothing to wait for."""
+    return outside.claimed_before(caller, idempotency_key)
+
+
 @sensitive_variables()
 def held(caller: Chain, token: str, named: str = "") -> Held:
     """What this caller holds by the token. `named`: the task that the call is about, where it names one.

@@ -11,6 +11,7 @@ from uuid import uuid4
 
 import pytest
 from django.db.models.functions import Now
+from django.shortcuts import resolve_url
 
 from boards import keys, tasks
 from boards.masking import masked
@@ -324,7 +325,9 @@ def test_no_ticket_is_stored_logged_or_shown(
     reader = desk.by_key("read", "admin")
     for path in (f"/boards/desk/tasks/{task.public_id}", "/boards/desk/tasks", "/waiting"):
         assert signature not in json.dumps(reader("GET", path).body)
-    page = desk.signed_in().client.get(f"/boards/desk/tasks/{task.public_id}/").content.decode()
+    shown = desk.signed_in().client.get(resolve_url("web:task", "desk", task.public_id))
+    assert (shown.status_code, "codex on laptop-7" in shown.content.decode()) == (200, True)
+    page = shown.content.decode()
     assert signature not in page
     assert masked(token).startswith("orkt_…")
 
