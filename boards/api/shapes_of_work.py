@@ -8,7 +8,7 @@ from pydantic import Field, SecretStr
 from pydantic import SkipValidation as Given
 
 from boards.api.shapes import Body, JsonObject, Told
-from boards.api.shapes_of_tasks import OptionBody
+from boards.api.shapes_of_tasks import OptionBody, TaskFields
 from boards.workers.outside import Given as GivenTask
 from boards.workers.protocol import Answer
 
@@ -72,6 +72,16 @@ class AskBody(TicketBody):
     default: Given[str] = Field("", description="The answer that stands where nobody gives one in time.")
     assignee: Given[str] = Field("", description="A person of the roster, or a role; empty: whoever may decide.")
     key: str = Field("", max_length=150, description="Names the question within the attempt; else its content does.")
+
+
+class FileBody(TicketBody):
+    filing: TaskFields = Field(description="The task that is needed.")
+
+
+class StepBody(TicketBody):
+    summary: Given[str] = Field("", description="What was done, in a line.")
+    handoff: Given[Any] = Field(None, description="What the next step is told.")
+    blockers: Given[Any] = None
 
 
 class CompleteBody(TicketBody):
@@ -169,6 +179,15 @@ class AskedTold(Told):
     hold: int
     state: Literal["open", "answered", "expired", "discarded"]
     answer: AnswerTold | None = Field(description="null: nobody has answered yet.")
+
+
+class FiledTold(Told):
+    id: str
+    status: str
+
+
+class StepTold(Told):
+    taken: bool = Field(description="false: the task is no turn of a flow, or that was said already.")
 
 
 class WorkWritten(Told):

@@ -14,6 +14,7 @@ from boards import errors
 from boards.api import finding
 from boards.api.operations import Answer, Call, operation
 from boards.api.shapes import said
+from boards.api.shapes_of_tasks import filing_of
 from boards.api.shapes_of_work import (
     AskBody,
     AskedTold,
@@ -21,6 +22,8 @@ from boards.api.shapes_of_work import (
     Claimed,
     CompleteBody,
     FailBody,
+    FileBody,
+    FiledTold,
     HandBackBody,
     LeaseTold,
     OutputBody,
@@ -29,6 +32,8 @@ from boards.api.shapes_of_work import (
     SpendBody,
     StartBody,
     StartedTold,
+    StepBody,
+    StepTold,
     TicketBody,
     WorkWritten,
     answer_told,
@@ -112,6 +117,22 @@ def ask(call: Call) -> Answer:
     )
     hold, answer = outside.ask(_held(call), question)
     return Answer({"hold": hold.pk, "state": hold.state, "answer": answer_told(answer) if answer else None})
+
+
+@operation("file_task", "POST", "/work/file_task", Scope.WORK, FiledTold, body=FileBody, status=201, repeats=True)
+def file_task(call: Call) -> Answer:
+    """File a task that this one needs, on the same board. It is known as filed from it."""
+    body: FileBody = call.body
+    made = outside.file(_held(call), filing_of(body.filing), call.idempotency_key)
+    return Answer({"id": made.public_id, "status": made.status})
+
+
+@operation("complete_step", "POST", "/work/complete_step", Scope.WORK, StepTold, body=StepBody)
+def complete_step(call: Call) -> Answer:
+    """Say that the flow step is complete of which this task is the turn. The step still ends with the turn."""
+    body: StepBody = call.body
+    own, summary = _held(call), _text(body.summary, "summary")
+    return Answer({"taken": outside.complete_step(own, summary, body.handoff, body.blockers)})
 
 
 @operation("suspend", "POST", "/work/suspend", Scope.WORK, WorkWritten, body=TicketBody, repeats=True)

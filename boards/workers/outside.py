@@ -19,13 +19,14 @@ from uuid import UUID
 from django.db.models.functions import Now
 from django.views.decorators.debug import sensitive_variables
 
-from boards import errors, keys, people, policy, tasks
+from boards import errors, flows, keys, people, policy, tasks
 from boards.actors import Chain
 from boards.locks import engine_transaction
 from boards.models import Attempt, Board, Hold, Task, TranscriptItem
 from boards.stored_text import clean_text
 from boards.tasks import (
     Claimed,
+    Filing,
     Line,
     LostClaim,
     Reason,
@@ -209,6 +210,43 @@ def ask(own: Held, question: Ask) -> tuple[Hold, Answer | None]:
     if answer is not None and hold.read_at is None:
         people.note_read(own.ticket, hold.pk)
     return hold, answer
+
+
+def file(own: Held, filing: Filing, idempotency_key: str) -> Task:
+    """File a task that this one needs; it goes by the worker's name and to its session."""
+    _require_started(own)
+    parent, session_id = _row(own, whole=True), _session(own)
+
+    @engine_transaction
+    def filed() -> Task:
+        keys.require_standing(own.key_id)
+        if refusal := _lost(own):
+            raise refusal
+        return tasks.file_task(
+            own.chain,
+            parent.board,
+            filing,
+            filed_by_task=parent,
+            session_id=session_id,
+            idempotency_key=idempotency_key,
+        )
+
+    return filed()
+
+
+def complete_step(own: Held, summary: str, handoff: Any, blockers: Any) -> bool:
+    """Say that the flow step of this turn is complete; whether that was taken down: once, and only in a step."""
+    _require_started(own)
+
+    @engine_transaction
+    def signalled() -> bool:
+        keys.require_standing(own.key_id)
+        return flows.complete_step(own.chain, own.ticket, summary, handoff=handoff, blockers=blockers)
+
+    try:
+        return signalled()
+    except LostClaim:
+        raise _lost(own) or errors.TaskWriteDeclined("The claim has moved on.") from None
 
 
 def suspend(own: Held, idempotency_key: str) -> TaskWriteOutcome:

@@ -156,20 +156,12 @@ def test_whatever_is_said_is_done_or_told(desk: Desk, body: dict[str, Any]) -> N
 WORK_FIELDS = (
     *("items", "note", "output", "kind", "prompt", "title", "options", "schema", "draft", "due_in_ms", "default"),
     *("assignee", "key", "error", "ending", "reason", "part", "spend", "lease_ms", "task", "ticket", "x", "host"),
+    *("filing", "summary", "handoff", "blockers"),
     *("assignees", "limit", "wait_s", "board"),
 )
 WORK_VERBS = (
-    "claim",
-    "start",
-    "renew",
-    "output",
-    "progress",
-    "ask",
-    "suspend",
-    "complete",
-    "fail",
-    "hand_back",
-    "spend",
+    *("claim", "start", "renew", "output", "progress", "ask", "file_task", "complete_step"),
+    *("suspend", "complete", "fail", "hand_back", "spend"),
 )
 
 

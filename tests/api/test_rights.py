@@ -104,6 +104,8 @@ ROUTES: dict[str, Route] = {
     "output": Route(_under_ticket("output", items=[{"text": "x"}]), 403),
     "progress": Route(_under_ticket("progress", note="x"), 403),
     "ask": Route(_under_ticket("ask", prompt="x?"), 403),
+    "file_task": Route(_under_ticket("file_task", filing={"goal": "More"}), 403),
+    "complete_step": Route(_under_ticket("complete_step", summary="Done"), 403),
     "suspend": Route(_under_ticket("suspend"), 403),
     "complete": Route(_under_ticket("complete", output=1), 403),
     "fail": Route(_under_ticket("fail", error="x"), 403),

@@ -120,6 +120,48 @@ def test_an_answer_to_a_draft_goes_to_that_draft_alone(desk: Desk, worker: Worke
     assert worker("ask", {**ask, "draft": "yes we can"}).body["hold"] != first
 
 
+def test_it_files_what_it_needs_once(desk: Desk, worker: Worker) -> None:
+    task = work_of(desk)
+    body = {"ticket": worker.begins(), "filing": {"goal": "Lend a boat", "assignee": "writer", "labels": ["sea"]}}
+    told = worker("file_task", body, key="boat")
+    assert told.status == 201
+    assert not shape_faults(BY_NAME["file_task"], told.body)
+    assert worker("file_task", body, key="boat").body == told.body
+    (made,) = Task.objects.filter(filed_by_task=task)
+    assert (made.public_id, made.filed_by, made.labels) == (told.body["id"], "outside for Anna", ["sea"])
+    assert made.filer_id == Attempt.objects.get(task=task).session_id
+    wrong = worker("file_task", {**body, "filing": {"goal": "x", "assignee": "nobody"}})
+    assert (wrong.status, wrong.code) == (409, "unknown_assignee")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_it_says_that_its_step_is_complete(desk: Desk, worker: Worker) -> None:
+    flow = desk.flow(
+        """
+key: sail
+name: Sail
+steps:
+  - key: count
+    name: Count
+    kind: agent
+    assignee: outside
+    prompt: Count the boats
+    auto_advance_requires_signal: true
+    events:
+      on_turn_complete: [move_to_next]
+  - {key: done, name: Done, terminal: true}
+"""
+    )
+    run = desk.run(flow)
+    ticket = {"ticket": worker.begins()}
+    said = worker("complete_step", {**ticket, "summary": "Counted", "handoff": {"boats": 2}})
+    assert said.body == {"taken": True}
+    assert worker("complete_step", {**ticket, "summary": "Again"}).body == {"taken": False}
+    worker("complete", {**ticket, "output": {"boats": 2}})
+    run.refresh_from_db()
+    assert run.status == "completed"
+
+
 def test_nothing_is_suspended_for_without_a_question(desk: Desk, worker: Worker) -> None:
     work_of(desk)
     answer = worker("suspend", {"ticket": worker.begins()})

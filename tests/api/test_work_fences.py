@@ -29,6 +29,8 @@ VERBS: dict[str, dict[str, Any]] = {
     "output": {"items": [{"text": "x"}]},
     "progress": {"note": "x"},
     "ask": {"prompt": "x?"},
+    "file_task": {"filing": {"goal": "More"}},
+    "complete_step": {"summary": "Done"},
     "suspend": {},
     "complete": {"output": 1},
     "fail": {"error": "x"},
