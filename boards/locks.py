@@ -11,6 +11,7 @@ import random
 import threading
 import time
 from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext
 from enum import IntEnum
 from typing import ParamSpec, TypeVar
 
@@ -71,12 +72,27 @@ def engine_transaction(work: Callable[Args, Result]) -> Callable[Args, Result]:
     return wrapped
 
 
-def _run(work: Callable[[], Result]) -> Result:
+def engine_statement(work: Callable[Args, Result]) -> Callable[Args, Result]:
+    """An engine transaction of one statement: it commits by itself, without a trip before it and one after, unless it
+    joins an open transaction. Repeated in the same way.
+    """
+
+    @functools.wraps(work)
+    def wrapped(*args: Args.args, **kwargs: Args.kwargs) -> Result:
+        if _held.depth:
+            return work(*args, **kwargs)
+        alone = connection.get_autocommit() and not connection.in_atomic_block
+        return _run(functools.partial(work, *args, **kwargs), nullcontext if alone else transaction.atomic)
+
+    return wrapped
+
+
+def _run(work: Callable[[], Result], scope: Callable[[], AbstractContextManager[None]] = transaction.atomic) -> Result:
     joined = connection.in_atomic_block  # a caller's own transaction cannot be repeated from here
     for repeat in range(REPEATS + 1):
         _held.depth, _held.rank = 1, 0
         try:
-            with transaction.atomic():
+            with scope():
                 # First in line after the commit: what is paid there opens transactions of its own.
                 transaction.on_commit(_release)
                 return work()

@@ -20,7 +20,7 @@ from boards.event_log import Entry, record_all
 from boards.locks import Rank, engine_transaction, taking
 from boards.models import Task
 from boards.states import Status, Verb
-from boards.tasks import aftermath, arms, begun, plain_rows
+from boards.tasks import aftermath, arms, begun, plain_rows, straight_claims
 from boards.tasks.decisions import DEFAULT_MAX_ABANDONMENTS, Options
 from boards.tasks.endings import Settlement, settle_many
 from boards.tasks.types import Acts, Begin, Claimed, Recorded, Ticket, Wanted, Within
@@ -37,14 +37,16 @@ def claim(
     lease_ms: int | None = None,
     claimed_by: dict[str, Any],
     begin: Begin | None = None,
+    first_words: str = "",
     acts: Acts = agent,
     within: Within | None = None,
 ) -> list[Claimed]:
     """Take up to `limit` tasks over boards and assignees, at most `slots` of each; one winner per row.
 
     `lease_ms` None takes each board's own. `begin` is for who works what it claims at once: each row is linked to a
-    run of its own, and what the start leaves is stored in the same transaction, by what `begin` answers. `acts` says
-    who acts for an assignee in a space, for the events; `within` runs the taking in a transaction of its own. Raises
+    run of its own, and what the start leaves is stored in the same transaction, by what `begin` answers;
+    `first_words` is how the transcript of a first attempt begins, where that can be said beforehand. `acts` says who
+    acts for an assignee in a space, for the events; `within` runs the taking in a transaction of its own. Raises
     ValueError for a span out of range. Rows whose allowance of lost workers is spent are settled first and use up
     nothing.
     """
@@ -52,6 +54,12 @@ def claim(
         raise ValueError(f"A lease lasts {SMALLEST_LEASE_MS} to {LARGEST_LEASE_MS} ms, in whole ones, not {lease_ms}.")
     if not wanted or limit < 1:
         return []
+    if begin is not None and first_words:
+        straight = straight_claims.claim(wanted, min(limit, MAX_BATCH), lease_ms, claimed_by, first_words, _NOT_TOLD)
+        if straight is not None:
+            claimed = [Claimed(one.task, mint(one.task, one.attempt_key), bare=one.bare) for one in straight]
+            begin(claimed)
+            return claimed
     boards = arms.look_at({want.board_id for want in wanted})
     lapsed = [pk for pk, look in boards.items() if look.lapsed]
     if lapsed:

@@ -38,13 +38,12 @@ def insert(
     chain: Chain, board: Board, filings: Sequence[Filing], plan: Plan, session_id: uuid.UUID | None
 ) -> list[Task]:
     """Store the tasks in their order. Raises TaskIdTaken where somebody chose an id meanwhile."""
-    session_id = session_id or chain.session_id or _service_session(chain).pk
     run_id = plan.visit.run_id if plan.visit else None
-    tasks = _store(chain, filings, _rows(chain, board, filings, plan, session_id), run_id)
+    tasks = _store(chain, filings, fresh(chain, board, filings, plan, session_id), run_id)
     if plan.dependencies or any(filing.deps for filing in filings):
         _insert_edges(filings, tasks, plan.dependencies)
     holds = [
-        _hold_row(chain, task, hold, n, session_id)
+        _hold_row(chain, task, hold, n)
         for task, filing in zip(tasks, filings, strict=True)
         for n, hold in enumerate(filing.holds)
     ]
@@ -83,14 +82,18 @@ def another(name: str) -> str:
     return f"{name}-{uuid.uuid4().hex[:6]}"
 
 
-def _rows(chain: Chain, board: Board, filings: Sequence[Filing], plan: Plan, session_id: uuid.UUID) -> list[Task]:
+def fresh(
+    chain: Chain, board: Board, filings: Sequence[Filing], plan: Plan, session_id: uuid.UUID | None
+) -> list[Task]:
+    """The rows of the filings as they are stored, in their order; nothing is written."""
+    filer_id = session_id or chain.session_id or _service_session(chain).pk
     tasks = []
     parent, visit = plan.parent, plan.visit
     met = {name for name, task in plan.dependencies.items() if task.status == Status.COMPLETED}
     for filing, name, digest in zip(filings, plan.names, plan.hashes, strict=True):
         root = plan.roots.get(filing.follow_up_of)
         task = plain_rows.fresh(
-            board_id=board.pk,
+            board,
             partition=plan.partition,
             public_id=name,
             incarnation_id=uuid.uuid4(),
@@ -112,20 +115,19 @@ def _rows(chain: Chain, board: Board, filings: Sequence[Filing], plan: Plan, ses
             follow_up_of_id=root.pk if root else None,
             visit_id=visit.pk if visit else None,
             filed_by_task_id=parent.pk if parent else None,
-            filer_id=session_id,
+            filer_id=filer_id,
             created_by_id=chain.user_id,
             filed_by=chain.name,
             stage=filing.stage if visit else "",
             required=filing.required if visit else None,
         )
-        task.board = board
         if visit or parent or root:
             task.visit, task.filed_by_task, task.follow_up_of = visit, parent, root
         tasks.append(task)
     return tasks
 
 
-def _hold_row(chain: Chain, task: Task, hold: HoldFiling, position: int, session_id: uuid.UUID) -> Hold:
+def _hold_row(chain: Chain, task: Task, hold: HoldFiling, position: int) -> Hold:
     return Hold(
         board_id=task.board_id,
         task=task,
@@ -141,7 +143,7 @@ def _hold_row(chain: Chain, task: Task, hold: HoldFiling, position: int, session
         due_at=hold.due_at,
         default=hold.default,
         asker=chain.name,
-        asker_session_id=session_id,
+        asker_session_id=task.filer_id,
     )
 
 

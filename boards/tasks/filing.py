@@ -21,7 +21,7 @@ from boards.actors import Chain
 from boards.locks import Rank, engine_transaction, sorted_keys, taking
 from boards.models import Board, IdempotencyKey, Task, Visit
 from boards.states import TERMINAL, Status
-from boards.tasks import budgets, cleaning, filed_rows, follow_ups, idempotency, partitions, plain_rows
+from boards.tasks import budgets, cleaning, filed_rows, follow_ups, idempotency, partitions, plain_rows, straight
 from boards.tasks.current import current_claim
 from boards.tasks.filed_fields import checked_filing
 from boards.tasks.types import Filing
@@ -87,7 +87,20 @@ def _file(chain: Chain, board: Board, filings: Sequence[Filing], context: Contex
     if key:
         given = [replace(each, checker=filing.checker) for each, filing in zip(checked, filings, strict=True)]
         digest = _digest(board, context.partition, given)
+    elif straight_on := _straight_on(chain, board, checked, context):
+        return [straight_on]
     return _write(chain, board, checked, context, digest)
+
+
+def _straight_on(chain: Chain, board: Board, filings: Sequence[Filing], context: Context) -> Task | None:
+    """One ordinary filing, in one statement; None where anything is the matter with it."""
+    if len(filings) > 1 or context.visit or context.filed_by_task or not straight.is_ordinary(filings[0]):
+        return None
+    hashes = [cleaning.goal_hash(filings[0].goal)]
+    plan = filed_rows.Plan([""], hashes, {}, {}, context.partition, None, None)
+    task = filed_rows.fresh(chain, board, filings, plan, context.session_id)[0]
+    twins = "" if context.allow_same else _place_of_goal(board, context.partition, hashes[0])
+    return task if straight.file(chain, board, task, twins) else None
 
 
 def _filing(named: Mapping[str, Any]) -> Filing:
@@ -175,8 +188,8 @@ def _reserve(
     taking(Rank.BOARD_ADVISORY)
     statements = [(_ROSTER, [board.pk]), partitions.keeps_kind(board)]
     if goals:
-        place = f"{board.pk}:{context.partition}"
-        statements.append((_LOCK_GOALS, [_GOALS, [f"{place}:{digest}" for digest in goals]]))
+        places = [_place_of_goal(board, context.partition, digest) for digest in goals]
+        statements.append((_LOCK_GOALS, [straight.GOALS, places]))
         statements.append((_TWINS, [board.pk, context.partition, goals]))
     statements += follow_ups.locks_of_numbers(roots)
     statements.append(budgets.take_ids(board, context.partition, len(filings)))
@@ -197,7 +210,6 @@ def _reserve(
 
 
 _ROSTER = "select name from boards_rosterentry where board_id = %s order by position, name"
-_GOALS = 0x0B0B  # the first number of the advisory locks on goals
 _LOCK_GOALS = """
     select pg_advisory_xact_lock(%s, goal)
       from (select hashtext(g) as goal from unnest(%s::text[]) as g order by 1) as in_order"""
@@ -205,6 +217,11 @@ _TWINS = f"""
     select goal_hash, assignee, pk from boards_task
      where board_id = %s and partition = %s and goal_hash = any(%s) and visit_id is null and follow_up_of_id is null
        and not (status in ({", ".join(f"'{status}'" for status in sorted(TERMINAL))}))"""
+
+
+def _place_of_goal(board: Board, partition: str, digest: str) -> str:
+    """What the advisory lock of a goal is taken on."""
+    return f"{board.pk}:{partition}:{digest}"
 
 
 def _goals_that_may_be_open(filings: Sequence[Filing], hashes: Sequence[str], context: Context) -> list[str]:

@@ -18,8 +18,8 @@ from psycopg.pq import Format
 
 from boards import event_log, live_notices
 from boards.actors import Chain
-from boards.lines import lines
-from boards.models import Task
+from boards.lines import from_columns
+from boards.models import Board, Task
 
 Row = TypeVar("Row", bound=models.Model)
 # Django's reader of times is three times as slow as the one beneath it, and rows have many.
@@ -79,10 +79,13 @@ def read(model: type[Row], values: Sequence[Any], without: frozenset[str] = froz
     return made
 
 
-def fresh(**given: Any) -> Task:
-    """A task that is not stored yet, by attribute names; `insert` stores it. What is not given has its default."""
+def fresh(board: Board, **given: Any) -> Task:
+    """A task of that board that is not stored yet, by attribute names; `insert` stores it. What is not given has its
+    default.
+    """
     made = _bare(Task, _defaults(), _names(Task))
-    made.__dict__.update(given, steers=[], write_log=[])
+    made.__dict__.update(given, board_id=board.pk, steers=[], write_log=[])
+    made._state.fields_cache["board"] = board
     return made
 
 
@@ -90,10 +93,10 @@ def insert(tasks: Sequence[Task], chain: Chain, run_id: int | None) -> list[Task
     """Insert fresh tasks in their order with their `task.filed` events, in one statement; answers those whose id was
     free.
     """
-    given = [[_param(task.__dict__[name], cast) for name, cast in _FILED.items()] for task in tasks]
-    source, params = lines(given, _FILED)
+    held = [task.__dict__ for task in tasks]
+    source, params = from_columns([_params([row[name] for row in held], cast) for name, cast in _FILED.items()], _FILED)
     with connection.cursor() as cursor:
-        cursor.cursor.adapters.register_loader("timestamptz", _TIMES)
+        quick_times(cursor)
         cursor.execute(_insert_statement().format(source), [*params, *event_log.filed_params(chain, run_id)])
         made: dict[str, tuple[int, datetime, datetime]] = {row[0]: row[1:4] for row in cursor.fetchall()}
     stored = [task for task in tasks if task.public_id in made]
@@ -108,7 +111,7 @@ def answers(statements: Sequence[Statement]) -> list[list[tuple[Any, ...]]]:
     if not statements:
         return []
     with connection.cursor() as cursor:
-        cursor.cursor.adapters.register_loader("timestamptz", _TIMES)
+        quick_times(cursor)
         cursor.execute(
             ";".join(statement for statement, _ in statements), [value for _, params in statements for value in params]
         )
@@ -118,7 +121,22 @@ def answers(statements: Sequence[Statement]) -> list[list[tuple[Any, ...]]]:
     return found
 
 
-def _param(value: Any, cast: str) -> Any:
+def quick_times(cursor: Any) -> None:
+    """Read this cursor's times by the reader beneath Django's."""
+    cursor.cursor.adapters.register_loader("timestamptz", _TIMES)
+
+
+def _params(values: list[Any], cast: str) -> Sequence[Any]:
+    """How the values of a column travel; in a batch most columns have one value for all."""
+    first = values[0]
+    # Of documents only empty ones: Python holds 1, 1.0 and True in them to be the same.
+    if (cast != "jsonb" or not first) and values.count(first) == len(values):
+        return [param(first, cast)] * len(values)
+    return [param(value, cast) for value in values]
+
+
+def param(value: Any, cast: str) -> Any:
+    """How a value of a task travels to a column of that type."""
     if value is None or cast in {"int", "bigint", "bool"}:
         return value
     if cast == "jsonb":

@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Any
 
 from boards.actors import Chain
-from boards.models import Task
+from boards.models import Board, Task
 
 
 class Recorded(StrEnum):
@@ -64,11 +64,14 @@ class Ticket:
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
-    """One claimed or resumed row with its ticket. `resumed`: same attempt, new grant."""
+    """One claimed or resumed row with its ticket. `resumed`: same attempt, new grant. `bare`: it is known to have
+    neither dependencies nor questions.
+    """
 
     task: Task
     ticket: Ticket
     resumed: bool = False
+    bare: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,13 +106,15 @@ Within = Callable[[Callable[[], list[Claimed]]], list[Claimed]]
 class Wanted:
     """What a claimer has room for on one board: free slots per assignee name ("" = tasks without one).
 
-    `limit` bounds all of them together (None: nothing beyond the claim's own limit does). `partition`: whoever claims
-    has to do with that one alone (None: with all of them); a claim that names one names no other board or partition.
+    `limit` bounds all of them together (None: nothing beyond the claim's own limit does). `board`: as the claimer has
+    read it; None leaves the reading to the claim. `partition`: whoever claims has to do with that one alone (None: with
+    all of them); a claim that names one names no other board or partition, and begins nothing.
     """
 
     board_id: int
     slots: dict[str, int] = field(default_factory=dict)
     limit: int | None = None
+    board: Board | None = None
     partition: str | None = None
 
 

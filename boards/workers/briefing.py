@@ -39,7 +39,7 @@ def facts_of(task: Task, ticket: Ticket, outputs: Mapping[str, Any], holds: Iter
 
 def beside(keys: Sequence[int]) -> tuple[dict[int, dict[str, Any]], dict[int, list[Hold]]]:
     """The outputs of the dependencies of these tasks, and all their holds in the order of asking; by task."""
-    dependents, asked = _with_more(keys)
+    dependents, asked = _with_more(keys) if keys else ([], [])
     return _outputs(dependents) if dependents else {}, _holds(asked) if asked else {}
 
 

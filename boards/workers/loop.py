@@ -172,7 +172,9 @@ class Drain:
         wanted = self._roster.wanted(open_boards, self._work.per_board(), free)
         claimed_by = {"drain": str(self.presence.id), "host": self.presence.host, "pid": os.getpid()}
         begin = functools.partial(self._work.begin_runs, entry_for=self._roster.entry_for)
-        claimed = tasks.claim(wanted, limit=free, claimed_by=claimed_by, begin=begin)
+        claimed = tasks.claim(
+            wanted, limit=free, claimed_by=claimed_by, begin=begin, first_words=self._work.first_words
+        )
         self._claimed_once = self.options.once
         self._note_emptied(wanted, claimed, free)
         for one in claimed:
@@ -236,6 +238,7 @@ class Drain:
             if not self._calmly(self.pass_once):
                 end = self._calmly(self._over)
                 if end is None:
+                    self._rest()
                     self._sleep()
             self._tell_busy()
         return self.close(end)
@@ -310,6 +313,11 @@ class Drain:
             unserved=self._roster.unserved,
         )
         return found and DrainEnd(found[0], found[1], self._failed)
+
+    def _rest(self) -> None:
+        """Read ahead what the next claim goes by."""
+        if not (self._work.running or self._away or self._shutdown.asked or self._is_pass):
+            self._calmly(functools.partial(self._roster.refresh, ahead=True))
 
     def _sleep(self) -> None:
         """Until a message comes, or it is time to look by itself. Without a database no message shortens it."""

@@ -120,9 +120,13 @@ class Runner:
         """What their starts leave, for the claim to store."""
         return [Start(run.who, _first_words(run, self._host)) for run in runs]
 
+    def first_words(self, number: int) -> str:
+        """How the transcript of an attempt begins that is told nothing of an earlier one."""
+        return _started(number, self._host)
+
     def prepare(self, runs: Sequence[Run]) -> None:
         """Read what the workers are told: a few queries for the whole batch."""
-        keys = [run.ticket.task_key for run in runs]
+        keys = [run.ticket.task_key for run in runs if not run.claimed.bare]
         outputs, holds = briefing.beside(keys)
         for run in runs:
             key = run.ticket.task_key
@@ -188,7 +192,11 @@ def _first_words(run: Run, host: str) -> str:
     if run.claimed.resumed:
         return f"Attempt {number} goes on with the answer, on {host}."
     if number > 1 and task.feedback:
-        return f"Attempt {number} started on {host}. It was told: {task.feedback[:2000]}"
+        return f"{_started(number, host)} It was told: {task.feedback[:2000]}"
+    return _started(number, host)
+
+
+def _started(number: int, host: str) -> str:
     return f"Attempt {number} started on {host}."
 
 

@@ -45,10 +45,12 @@ class Roster:
     _read_at: float = float("-inf")
     _told: set[str] = field(default_factory=set)
 
-    def refresh(self, *, at_once: bool = False) -> None:
-        """Read boards and rosters again, where what is known is older than a second or `at_once` is asked."""
+    def refresh(self, *, at_once: bool = False, ahead: bool = False) -> None:
+        """Read boards and rosters again, where what is known is older than a second or `at_once` is asked. `ahead`: for
+        who has nothing better to do, so that the next task does not wait for it.
+        """
         now = time.monotonic()
-        if not at_once and now - self._read_at < FRESH_S:
+        if not at_once and now - self._read_at < (FRESH_S / 2 if ahead else FRESH_S):
             return
         boards = list(Board.objects.select_related("space").order_by("pk"))
         self.known = {board.pk for board in boards}
@@ -73,7 +75,7 @@ class Roster:
         for pk, name in (*self.entries, *self.fallbacks):
             if room.get(pk, 0) > 0:
                 slots.setdefault(pk, {})[name] = room[pk]
-        return [Wanted(pk, names, room[pk]) for pk, names in sorted(slots.items())]
+        return [Wanted(pk, names, room[pk], self.boards[pk]) for pk, names in sorted(slots.items())]
 
     def words(self) -> str:
         """Whom this drain serves, and whom it cannot, in a line."""

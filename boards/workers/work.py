@@ -104,6 +104,11 @@ class Work:
         self._begun = [Run(one, entry_for(one.task)) for one in claimed]
         return self._runner.begin(self._begun)
 
+    @property
+    def first_words(self) -> str:
+        """How the transcript of a first attempt begins."""
+        return self._runner.first_words(1)
+
     def take_begun(self) -> None:
         """Keep the leases of what the last claim began, from now on, and have it started; the claim has committed."""
         for run in self._begun:

@@ -167,3 +167,10 @@ def test_a_flows_step_is_another_target_than_a_task_of_its_own():
     assert tasks.file_task(stage.anna, stage.board, goal=step.goal, assignee=step.assignee).pk != step.pk
     with pytest.raises(errors.AlreadyOpen):
         tasks.file_task(stage.anna, stage.board, goal=step.goal.upper(), assignee=step.assignee)
+
+
+def test_what_python_takes_for_the_same_is_stored_as_it_was_given(board, anna):
+    inputs = [{"n": 1}, {"n": 1.0}, {"n": True}, {}]
+    filed = tasks.file_tasks(anna, board, [Filing(goal=f"Task {n}", input=given) for n, given in enumerate(inputs)])
+    stored = [cast.fresh(task).input for task in filed]
+    assert [repr(one) for one in stored] == ["{'n': 1}", "{'n': 1.0}", "{'n': True}", "{}"]
