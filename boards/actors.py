@@ -67,6 +67,11 @@ class Chain:
         """The rights of the key that acts; None where no key does."""
         return self.acting.key
 
+    @property
+    def key_id(self) -> int | None:
+        """The id of the key that acts; None where no key does."""
+        return None if self.key is None else int(self.acting.id.removeprefix("key:"))
+
     def sees_board(self, board_id: int) -> bool:
         """Whether a board of the chain's space is there for whoever acts: a key has boards of its own."""
         return self.key is None or self.key.boards is None or board_id in self.key.boards

@@ -283,6 +283,42 @@ class InvalidFlow(Refusal):
         super().__init__("\n".join(problems), problems=problems)
 
 
+class StaleTaskClaim(Refusal):
+    """This claim has moved on, so its run does not start."""
+
+    code = "stale_task_claim"
+
+
+class NotStarted(Refusal):
+    """This run was not started. Start it with its ticket first, then work."""
+
+    code = "not_started"
+
+
+class TicketRefused(Refusal):
+    """There is no such ticket. Send the one that the claim answered, whole and with the key that claimed."""
+
+    code, http_status = "ticket_not_found", 404
+
+
+class KeyRefused(Refusal):
+    """This key is unknown, revoked or past its time. Make another one."""
+
+    code, http_status = "key_refused", 401
+
+
+class NotAnOutsideWorkers(Refusal):
+    """Its tasks are not for outside workers."""
+
+    code, http_status = "not_for_outside_workers", 403
+
+
+class ReplayMismatch(Refusal):
+    """Another question was asked under this key. Give each question a key of its own."""
+
+    code = "replay_mismatch"
+
+
 class EndsForGood(Exception):
     """Raised by a worker: end the task for good on this attempt, with tries left unspent (spec: 01 section 2)."""
 

@@ -38,6 +38,7 @@ _SHAPES: Final = tuple(
         ("hf_", r"(\bhf_)[A-Za-z0-9]{30,}"),
         ("eyJ", r"(\beyJ)[A-Za-z0-9_-]{10,2000}\.eyJ[A-Za-z0-9_-]{10,8000}\.[A-Za-z0-9_-]{10,}"),
         ("ork_", r"(\bork_)[A-Za-z0-9_-]{20,}"),
+        ("orkt_", r"(\borkt_)[A-Za-z0-9_-]{20,}"),
         ("whsec_", r"(\bwhsec_)[A-Za-z0-9+/=]{20,}"),
     )
 )

@@ -24,7 +24,7 @@ ROLE_ACTIONS: Final[dict[str, frozenset[str]]] = {
     "tasks.edit": _MEMBERS,
     "tasks.hold": _MEMBERS,
     "tasks.release": _MEMBERS,
-    "tasks.claim": _MEMBERS,  # a person works a task that is assigned to them
+    "tasks.claim": _MEMBERS,  # a person works what is assigned to them; an outside worker, by a key, what is for it
     "tasks.complete": _MEMBERS,
     "tasks.hand_back": _MEMBERS,
     "tasks.check": _MEMBERS,
@@ -64,7 +64,7 @@ SCOPE_ACTIONS: Final[dict[str, frozenset[str]]] = {
             "flows.move",
         }
     ),
-    Scope.WORK: frozenset(),  # a claim gives the rights on its task, as a lend
+    Scope.WORK: frozenset({"tasks.claim"}),  # the claim gives the rights on its task, as a lend
     Scope.DECIDE: frozenset({"tasks.check", "tasks.retry", "holds.answer", "holds.dismiss"}),
     Scope.ADMIN: frozenset(),
 }

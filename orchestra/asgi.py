@@ -19,6 +19,7 @@ embedded.ensure()
 pages = get_asgi_application()
 
 from boards.live.routing import sockets  # noqa: E402 (models can be imported once Django is set up)
+from orchestra.places import Place  # noqa: E402
 from orchestra.request_threads import RequestThreads  # noqa: E402
 
 _room = asyncio.Semaphore(AT_ONCE)
@@ -30,8 +31,8 @@ async def in_turn(scope: Any, receive: Any, send: Any) -> None:
     if scope["path"] == "/healthz":  # says that the process lives, also where the others wait for a database
         await pages(scope, receive, send)
         return
-    async with _room, _threads.lent():
-        await pages(scope, receive, send)
+    async with Place(_room) as place, _threads.lent():
+        await pages({**scope, "place": place}, receive, send)
 
 
 application = ProtocolTypeRouter({"http": in_turn, "websocket": sockets()})

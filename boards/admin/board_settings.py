@@ -26,7 +26,8 @@ from boards.tasks import require_unfiled
 from boards.workers.protocol import WORKERS
 
 KINDS = [  # those that something of this version runs, or that need nothing to run them
-    (kind.value, kind.label) for kind in (RosterEntry.Kind.PYTHON, RosterEntry.Kind.COMMAND, RosterEntry.Kind.PERSON)
+    (kind.value, kind.label)
+    for kind in (RosterEntry.Kind.PYTHON, RosterEntry.Kind.COMMAND, RosterEntry.Kind.PULL, RosterEntry.Kind.PERSON)
 ]
 
 

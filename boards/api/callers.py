@@ -17,7 +17,8 @@ from django.views.decorators.debug import sensitive_variables
 from boards import actors, keys
 from boards.actors import Chain
 from boards.api.bodies import is_json
-from boards.api.problems import CsrfFailed, KeyRefused, NoSpace, NotJson, NotSignedIn, TooMany
+from boards.api.problems import CsrfFailed, NoSpace, NotJson, NotSignedIn, TooMany
+from boards.errors import KeyRefused
 from boards.models import Member
 
 SPACE_KEY: Final = "space"  # in the session: the space whose pages are shown

@@ -9,7 +9,7 @@ from django.db.models import Q, QuerySet
 
 from boards import policy, tasks
 from boards.actors import Chain
-from boards.errors import BoardNotFound, NotFound, TaskNotFound
+from boards.errors import BoardNotFound, InvalidInput, NotFound, TaskNotFound
 from boards.models import Board, Flow, FlowRun, Task
 
 _LONGEST_NUMBER = 18
@@ -31,6 +31,16 @@ def board(chain: Chain, name: str) -> Board:
     if found is None or not chain.sees_board(found.pk):
         raise BoardNotFound
     return found
+
+
+def only_board(chain: Chain) -> Board:
+    """The one board that the caller sees. Raises InvalidInput where it has to be named."""
+    key = chain.key
+    seen = Q() if key is None or key.boards is None else Q(pk__in=key.boards)
+    found = list(Board.objects.filter(seen, space=chain.space_id)[:2])
+    if len(found) != 1:
+        raise InvalidInput("Say which board: this caller sees several, or none.", field="board")
+    return found[0]
 
 
 def task(chain: Chain, board_name: str, task_id: str) -> Task:

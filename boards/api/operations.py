@@ -10,6 +10,7 @@ from pydantic import BaseModel
 
 from boards.actors import Chain
 from boards.models import Member, Scope
+from boards.tasks.outside import Place
 
 Method = Literal["GET", "POST", "PATCH"]
 
@@ -31,15 +32,22 @@ class Call:
 
 @dataclass(frozen=True)
 class Answer:
-    """What is answered, as plain JSON; `location`: where the new thing is to be read."""
+    """What is answered, as plain JSON; `location`: where the new thing is to be read.
+
+    `waits_at`: there was nothing there yet; a call that waits is made again once there is.
+    """
 
     told: dict[str, Any]
     location: str = ""
+    waits_at: Place | None = None
 
 
 @dataclass(frozen=True)
 class Operation:
-    """`path` names its parts as {board}; `names` says what each part is. `repeats`: takes an Idempotency-Key."""
+    """`path` names its parts as {board}; `names` says what each part is. `repeats`: takes an Idempotency-Key.
+
+    `waits`: its body says in `wait_s` for how long the call waits where there is nothing yet.
+    """
 
     name: str
     method: Method
@@ -53,6 +61,7 @@ class Operation:
     body: type[BaseModel] | None = None
     status: int = 200
     repeats: bool = False
+    waits: bool = False
     tags: tuple[str, ...] = field(default=())
 
     @property
@@ -74,6 +83,7 @@ def operation(
     body: type[BaseModel] | None = None,
     status: int = 200,
     repeats: bool = False,
+    waits: bool = False,
 ) -> Callable[[Callable[[Call], Answer]], Callable[[Call], Answer]]:
     """Register a function as an operation; the first sentence of its docstring is its summary."""
 
@@ -82,7 +92,9 @@ def operation(
         summary = words.partition(". ")[0].rstrip(".")
         tag = run.__module__.rpartition(".")[2]
         OPERATIONS.append(
-            Operation(name, method, path, scope, run, summary, words, answer, query, body, status, repeats, tags=(tag,))
+            Operation(
+                name, method, path, scope, run, summary, words, answer, query, body, status, repeats, waits, (tag,)
+            )
         )
         return run
 

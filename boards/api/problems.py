@@ -27,12 +27,6 @@ class NotSignedIn(Refusal):
     code, http_status = "not_signed_in", 401
 
 
-class KeyRefused(Refusal):
-    """This key is unknown, revoked or past its time. Make another one."""
-
-    code, http_status = "key_refused", 401
-
-
 class NoSpace(Refusal):
     """You are a member of no space. Ask an operator to add you."""
 

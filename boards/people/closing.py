@@ -60,7 +60,8 @@ def refuse_the_asker(chain: Chain, hold: Hold) -> None:
     own = chain.session_id is not None and chain.session_id == hold.asker_session_id
     if chain.key is not None:
         works = hold.task.assignee if hold.task is not None else ""
-        own = own or chain.acting.name in {hold.asker, works}
+        by = (hold.task.claimed_by or {}).get("name") if hold.task is not None else None  # an outside worker's key
+        own = own or chain.acting.name in {hold.asker, works, by}
     if own and chain.acting.kind != "person":
         raise errors.Forbidden("Whoever asked cannot answer.")
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from boards.models import AgentKey, Board, Member, Scope
+from boards.models import AgentKey, Board, Member, RosterEntry, Scope
 
 GONE_SHOWN: Final = 50
 
@@ -42,6 +42,16 @@ class KeysPage:
     live: tuple[KeyRow, ...]
     gone: tuple[KeyRow, ...]
     boards: tuple[Board, ...]
+    outside: tuple[Outside, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Outside:
+    """A board and its names that are worked from outside."""
+
+    slug: str
+    board: str
+    names: tuple[str, ...]
 
 
 def keys_page(member: Member) -> KeysPage:
@@ -49,7 +59,16 @@ def keys_page(member: Member) -> KeysPage:
     rows = [_row(key) for key in _read(member)]
     boards = Board.objects.filter(space=member.space_id).order_by("name", "pk")
     live = tuple(row for row in rows if row.works)
-    return KeysPage(live, tuple(row for row in rows if not row.works)[:GONE_SHOWN], tuple(boards))
+    gone = tuple(row for row in rows if not row.works)[:GONE_SHOWN]
+    return KeysPage(live, gone, tuple(boards), _outside(member))
+
+
+def _outside(member: Member) -> tuple[Outside, ...]:
+    entries = RosterEntry.objects.filter(board__space=member.space_id, kind=RosterEntry.Kind.PULL)
+    found: dict[tuple[str, str], list[str]] = {}
+    for slug, board, name in entries.order_by("board__name", "name").values_list("board__slug", "board__name", "name"):
+        found.setdefault((slug, board), []).append(name)
+    return tuple(Outside(slug, board, tuple(names)) for (slug, board), names in found.items())
 
 
 def find_key(member: Member, number: int) -> AgentKey | None:

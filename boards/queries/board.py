@@ -82,6 +82,11 @@ class BoardFacts:
         return [name for name in self.names if name.kind != RosterEntry.Kind.PERSON]
 
     @property
+    def wants_drain(self) -> bool:
+        """Whether an agent of the board is started by a drain."""
+        return not self.agents or any(agent.kind != RosterEntry.Kind.PULL for agent in self.agents)
+
+    @property
     def signature(self) -> str:
         """Changes when cards that nobody touched read differently: who is served, and whether the board is paused."""
         return ",".join([f"paused={self.board.paused}", *sorted(self.roster.served)])

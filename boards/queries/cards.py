@@ -72,6 +72,7 @@ class CardView:
     chain_busy: bool = False  # another task of its chain is being worked
     stopping: bool = False
     served: bool = True
+    outside: bool = False  # Ready, for a worker that takes it by itself
     run_name: str = ""
     held_by: str = ""
     checker: str = ""  # the agent that checks it now
@@ -107,12 +108,15 @@ class Roster:
 
     people: dict[str, tuple[int, str]]  # roster name -> (user id, the person's name)
     served: frozenset[str]  # roster names that some living drain has a worker for
-    outside: frozenset[str]  # names that no drain is meant to serve
+    outside: frozenset[str]  # names whose workers take their tasks by themselves; no drain serves them
     default_worker: str = ""
 
     def serves(self, assignee: str) -> bool:
         names = {assignee, self.default_worker} - {""} or {""}
         return not names.isdisjoint(self.served | self.outside | self.people.keys())
+
+    def is_outside(self, assignee: str) -> bool:
+        return (assignee or self.default_worker) in self.outside
 
 
 def task_dom_id(board_id: int, public_id: str, partition: str = "") -> str:
@@ -231,6 +235,7 @@ def _view(board: Board, roster: Roster, row: dict[str, Any]) -> CardView:
         chain_busy=row["chain_busy"],
         stopping=row["stopping"],
         served=roster.serves(row["assignee"]) if pending else True,
+        outside=pending and roster.is_outside(row["assignee"]),
         run_name=row["run_name"],
         held_by=row["filed_by"] if status == Status.HELD else "",
         checker=row["checker"] if status == Status.NEEDS_CHECK and row["checker"] not in asked_people else "",

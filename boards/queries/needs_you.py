@@ -16,7 +16,7 @@ from typing import Final, Literal
 
 from django.db.models.functions import Now
 
-from boards.models import Board, FlowStep, Member, Process
+from boards.models import Board, FlowStep, Member, Process, RosterEntry
 from boards.queries import clock
 from boards.queries import waiting_rows as source
 from boards.queries.silence import IfNobody, if_nobody
@@ -184,8 +184,19 @@ def _named(rows: list[Row], member: Member) -> list[Row]:
     ]
     if not any(row.group == "lost" for row in rows):
         return rows
-    serves = _served()
-    return [replace(row, is_served=serves(row)) if row.group == "lost" else row for row in rows]
+    serves, outside = _served(), _outside(row.board_id for row in rows if row.group == "lost")
+    return [
+        replace(row, is_served=serves(row), is_outside=(row.board_id, row.who) in outside)
+        if row.group == "lost"
+        else row
+        for row in rows
+    ]
+
+
+def _outside(boards: Iterable[int]) -> set[tuple[int, str]]:
+    """Names of these boards whose workers take their tasks by themselves."""
+    entries = RosterEntry.objects.filter(board__in=set(boards), kind=RosterEntry.Kind.PULL)
+    return set(entries.values_list("board_id", "name"))
 
 
 def _served() -> Callable[[Row], bool]:

@@ -95,6 +95,14 @@ class AttemptView:
         return (self.row.ended_at - self.row.started_at).total_seconds() if self.row.ended_at else None
 
     @property
+    def outside(self) -> str:
+        """By which key an outside worker took it, and where that says it runs: "codex on laptop-7"."""
+        by = self.row.claimed_by or {}
+        if "key" not in by:
+            return ""
+        return _("%(name)s on %(host)s") % by if by.get("host") else str(by["name"])
+
+    @property
     def ending_words(self) -> str:
         """How it ended, as the end of a sentence; what the checker made of it comes first."""
         return self.verdict or str(self.row.get_ending_display()).lower()

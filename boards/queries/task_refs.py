@@ -63,9 +63,12 @@ class Spend:
 
 @dataclass(frozen=True, slots=True)
 class StartState:
-    """Whether a running drain serves the task's assignee, and whether that one has a free slot."""
+    """Whether a running drain serves the task's assignee, or its worker takes it by itself (`outside`), and whether
+    that one has a free slot.
+    """
 
     served: bool = True
+    outside: bool = False
     free: bool = True
     busy_with: str = ""
 
@@ -74,14 +77,15 @@ def start_state(task: Task, entry: RosterEntry | None) -> StartState:
     """What a Ready task waits for besides tasks and people; read only where the page says it."""
     name = entry.name if entry else task.assignee
     drains = Process.objects.filter(kind=Process.Kind.DRAIN, stopped_at=None, beat_at__gt=Now() - SILENT_AFTER)
-    served = any(_serves(drain, task.board_id, name) for drain in drains)
+    outside = entry is not None and entry.kind == RosterEntry.Kind.PULL
+    served = outside or any(_serves(drain, task.board_id, name) for drain in drains)
     most = entry.max_running if entry else None
     if not served or most is None:
-        return StartState(served)
+        return StartState(served, outside)
     live = Task.objects.filter(board=task.board_id, assignee=name, status=Status.IN_PROGRESS, kept_open_by="")
     running = refs(live.filter(lease_until__gt=Now()))
     seen = [ref for ref in running if task.board.partition_by == Board.PartitionBy.NONE]
-    return StartState(True, len(running) < most, f"“{seen[0].label}”" if seen else "")
+    return StartState(True, outside, len(running) < most, f"“{seen[0].label}”" if seen else "")
 
 
 def _serves(drain: Process, board_id: int, name: str) -> bool:

@@ -102,6 +102,7 @@ class Row:
     whose: str = ""
     acts: tuple[RowAct, ...] = ()
     is_served: bool = False
+    is_outside: bool = False
     blocks: bool = True  # whether work waits for it; else it only wants to be read
 
     @property

@@ -26,6 +26,7 @@ from boards.tasks.endings import Settlement, settle_many
 from boards.tasks.filing import file_task, file_tasks
 from boards.tasks.filing_again import file_again
 from boards.tasks.follow_ups import at_work, chain_of, current_of
+from boards.tasks.gate import Started, start
 from boards.tasks.grants import link_run, link_runs, owns, renew_leases
 from boards.tasks.leases import committed_lease_span, keep_lease, renew_lease
 from boards.tasks.moving import cancelled_by, hold, release, retry, set_paused, start_anyway
@@ -40,6 +41,7 @@ from boards.tasks.progress import (
     did_write_land,
     record_step,
     recorded_steps,
+    report_lines,
     report_progress,
 )
 from boards.tasks.reading import dependency_outputs, list_tasks, rows_in_session
@@ -94,6 +96,7 @@ __all__ = [
     "RunLink",
     "Settlement",
     "Start",
+    "Started",
     "Taken",
     "TaskWriteOutcome",
     "Ticket",
@@ -153,6 +156,7 @@ __all__ = [
     "remove_label",
     "renew_lease",
     "renew_leases",
+    "report_lines",
     "report_progress",
     "require_unfiled",
     "resend_now",
@@ -167,6 +171,7 @@ __all__ = [
     "skip",
     "spend_of",
     "spend_view",
+    "start",
     "start_anyway",
     "steer",
     "stopping",

@@ -82,6 +82,7 @@ class Room:
             if slots > 0 and want.board_id in self.boards
         }
         self.room = {want.board_id: limit if want.limit is None else want.limit for want in wanted}
+        self.partition = wanted[0].partition if wanted else None
         self._cap()
 
     def _cap(self) -> None:
@@ -143,22 +144,25 @@ def pick(arm: str, room: Room) -> list[int]:
     wants = room.wants(arm)
     if not wants:
         return []
-    (found,) = plain_rows.answers([pick_statement(arm, wants, room.limit)])
+    (found,) = plain_rows.answers([pick_statement(arm, wants, room.limit, room.partition)])
     chained = [key for key, _, _, has_chain in found if has_chain] if arm.startswith("ready") else []
     barred = set(chained) - follow_ups.alone(chained) if chained else set()
     return [key for key, board_id, name, _ in found if key not in barred and room.use(board_id, name)]
 
 
-def pick_statement(arm: str, wants: Sequence[tuple[int, str, int]], limit: int) -> plain_rows.Statement:
+def pick_statement(
+    arm: str, wants: Sequence[tuple[int, str, int]], limit: int, partition: str | None = None
+) -> plain_rows.Statement:
     """What `pick` asks for (board, assignee, slots): one index range for each of them, whatever stands behind."""
     condition, order = ARMS[arm]
+    own, param = ("", []) if partition is None else ("and t.partition = %s", [partition])
     return (
         f"""select p.pk, w.board_id, w.assignee, p.has_chain
               from unnest(%s::bigint[], %s::text[], %s::int[]) as w(board_id, assignee, slots)
               join lateral (
                 select t.pk, t.follow_up_of_id is not null or t.attempts > 0 as has_chain from boards_task t
-                 where t.board_id = w.board_id and t.assignee = w.assignee and {condition}
+                 where t.board_id = w.board_id and t.assignee = w.assignee and {condition} {own}
                  order by {order} limit least(w.slots, %s) for no key update skip locked
               ) p on true""",
-        [[w[0] for w in wants], [w[1] for w in wants], [w[2] for w in wants], limit],
+        [[w[0] for w in wants], [w[1] for w in wants], [w[2] for w in wants], *param, limit],
     )

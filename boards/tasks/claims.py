@@ -23,7 +23,7 @@ from boards.states import Status, Verb
 from boards.tasks import aftermath, arms, begun, plain_rows, straight_claims
 from boards.tasks.decisions import DEFAULT_MAX_ABANDONMENTS, Options
 from boards.tasks.endings import Settlement, settle_many
-from boards.tasks.types import Begin, Claimed, Recorded, Ticket, Wanted
+from boards.tasks.types import Acts, Begin, Claimed, Recorded, Ticket, Wanted, Within
 
 SMALLEST_LEASE_MS = 1_000
 LARGEST_LEASE_MS = 6_442_450_941
@@ -38,13 +38,16 @@ def claim(
     claimed_by: dict[str, Any],
     begin: Begin | None = None,
     first_words: str = "",
+    acts: Acts = agent,
+    within: Within | None = None,
 ) -> list[Claimed]:
     """Take up to `limit` tasks over boards and assignees, at most `slots` of each; one winner per row.
 
     `lease_ms` None takes each board's own. `begin` is for who works what it claims at once: each row is linked to a
     run of its own, and what the start leaves is stored in the same transaction, by what `begin` answers;
-    `first_words` is how the transcript of a first attempt begins, where that can be said beforehand. Raises ValueError
-    for a span out of range. Rows whose allowance of lost workers is spent are settled first and use up
+    `first_words` is how the transcript of a first attempt begins, where that can be said beforehand. `acts` says who
+    acts for an assignee in a space, for the events; `within` runs the taking in a transaction of its own. Raises
+    ValueError for a span out of range. Rows whose allowance of lost workers is spent are settled first and use up
     nothing.
     """
     if lease_ms is not None and not (isinstance(lease_ms, int) and SMALLEST_LEASE_MS <= lease_ms <= LARGEST_LEASE_MS):
@@ -61,7 +64,10 @@ def claim(
     lapsed = [pk for pk, look in boards.items() if look.lapsed]
     if lapsed:
         abandon_spent(boards=lapsed)
-    return _claim(wanted, boards, min(limit, MAX_BATCH), _Terms(lease_ms, claimed_by, begin))
+    terms = _Terms(lease_ms, claimed_by, begin, acts)
+    if within is None:
+        return _claim(wanted, boards, min(limit, MAX_BATCH), terms)
+    return within(lambda: _claim(wanted, boards, min(limit, MAX_BATCH), terms))
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +77,7 @@ class _Terms:
     lease_ms: int | None
     claimed_by: dict[str, Any]
     begin: Begin | None
+    acts: Acts
 
     @property
     def without(self) -> frozenset[str]:
@@ -101,7 +108,7 @@ def _claim(wanted: Sequence[Wanted], boards: Mapping[int, arms.Look], limit: int
     ordered = [taken.tasks[key] for key in [*resumed, *fresh]]
     again, runs = set(resumed), aftermath.runs_of(ordered)
     claimed = [Claimed(task, mint(task, taken.attempts[task.pk]), task.pk in again) for task in ordered]
-    chains = cache(agent)
+    chains = cache(terms.acts)
     entries = [_claimed(task, chains, runs, task.pk in again, taken.lost.get(task.pk)) for task in ordered]
     if terms.begin is None:
         record_all(entries)
@@ -158,7 +165,7 @@ OPEN_ATTEMPTS = """
     returning task_id, id"""
 # A task that was worked before goes on in the session it was worked in last; a follow-up in that of its chain, which is
 # the root's own before that of any follow-up.
-_RUN = """jsonb_build_object(
+RUN_LINK = """jsonb_build_object(
     'session_id', coalesce(
         case when t.follow_up_of_id is not null then (
             select a.session_id from boards_task o join boards_attempt a on a.task_id = o.pk
@@ -179,7 +186,7 @@ def _grant(keys: list[int], terms: _Terms, *, resume: bool) -> plain_rows.Statem
                 abandonments = t.abandonments + (case when t.status = 'in_progress' then 1 else 0 end),
                 started_at = coalesce(t.started_at, statement_timestamp()),"""
     )
-    run = "null" if terms.begin is None else _RUN.format(new=0 if resume else 1)
+    run = "null" if terms.begin is None else RUN_LINK.format(new=0 if resume else 1)
     lease_ms, by = terms.lease_ms, json.dumps(terms.claimed_by)
     return (
         f"""update boards_task t set status = 'in_progress', grant_no = t.grant_no + 1, {counted}

@@ -62,23 +62,26 @@ def names_row(ticket: Ticket, task: Task) -> bool:
     )
 
 
-def owns_row(ticket: Ticket, task: Task, now: datetime) -> bool:
-    """Whether the ticket is of the current grant, with a lease that has not run out (a kept-open row has none)."""
+def owns_row(ticket: Ticket, task: Task, now: datetime, *, adopts: bool = False) -> bool:
+    """Whether the ticket is of the current grant, with a lease that has not run out (a kept-open row has none).
+
+    `adopts`: one that has run out counts too, as long as nobody has taken the row.
+    """
     return (
         ticket.attempt == task.attempts
         and ticket.grant_no == task.grant_no
         and task.status == Status.IN_PROGRESS
-        and not lapsed(task, now)
+        and (adopts or not lapsed(task, now))
     )
 
 
-def lost(ticket: Ticket, task: Task, now: datetime) -> TaskWriteOutcome | None:
+def lost(ticket: Ticket, task: Task, now: datetime, *, adopts: bool = False) -> TaskWriteOutcome | None:
     """Why a ticket no longer writes to this row, in the order of the reasons; None where it does."""
     if task.status in TERMINAL:
         return _declined(task, Reason.TERMINAL, f"The task is {Status(task.status).label} already.")
     if not names_row(ticket, task):
         return _declined(task, Reason.NOT_MY_TASK, "This claim is for another task.")
-    if not owns_row(ticket, task, now):
+    if not owns_row(ticket, task, now, adopts=adopts):
         return _declined(task, Reason.LOST_CLAIM, "The claim has moved on, or its lease ran out.")
     return None
 
@@ -192,6 +195,7 @@ class StartFacts:
     board_paused: bool = False
     person: str = ""
     served: bool = True
+    outside: bool = False  # its worker takes it by itself, from elsewhere
     free: bool = True
     busy_with: str = ""
     not_before: datetime | None = None
@@ -216,6 +220,9 @@ def why_not_starting(task: Task, facts: StartFacts, now: datetime) -> list[str]:
         return reasons
     if facts.person:
         return [f"Waits for {facts.person} to start it."]
+    if facts.outside and facts.free:
+        named = f" as “{task.assignee}”" if task.assignee else ""
+        return [f"Waits for an outside worker to take it{named}."]
     if not facts.served:
         who = f"“{task.assignee}”" if task.assignee else "tasks without an assignee"
         return [f"No running drain serves {who}. Start one, or assign it to somebody else."]

@@ -36,21 +36,27 @@ def committed_lease_span(task: Task) -> timedelta | None:
 
 
 @engine_transaction
-def renew_lease(task: Task | int, deadline: datetime, *, claim: Ticket) -> TaskWriteOutcome:
+def renew_lease(
+    task: Task | int, deadline: datetime, *, claim: Ticket, adopt_lapsed_lease: bool = False
+) -> TaskWriteOutcome:
     """Move the lease to `deadline`, a moment by the database's clock, and nothing else; no change is published.
 
-    Declines with `terminal`, `not-my-task` or `lost-claim`. Raises ValueError for a span out of range,
-    and TaskNotFound.
+    `adopt_lapsed_lease`: one that has run out is taken back on the same attempt, while nobody else has taken the row.
+    That is for a run that waited for its start longer than its lease; a worker that is at work never asks for it.
+    Declines with `terminal`, `not-my-task` or `lost-claim`. Raises ValueError for a span out of range, and
+    TaskNotFound.
     """
     row, now = rows.lock_one(task)
-    if refusal := decisions.lost(claim, row, now):
+    if refusal := decisions.lost(claim, row, now, adopts=adopt_lapsed_lease):
         return refusal
     span_ms = (deadline - now) / timedelta(milliseconds=1)
     if not SMALLEST_LEASE_MS <= span_ms <= LARGEST_LEASE_MS:
         raise ValueError(f"A lease lasts {SMALLEST_LEASE_MS} to {LARGEST_LEASE_MS} ms from now on, not {span_ms:.0f}.")
     if row.lease_until is None:
         return TaskWriteOutcome(Recorded.UNCHANGED, row.status)  # it has none: nobody takes the row from its worker
-    fenced = Task.objects.filter(pk=row.pk, grant_no=claim.grant_no, lease_until__gt=Now())
+    fenced = Task.objects.filter(pk=row.pk, grant_no=claim.grant_no, status=row.status)
+    if not adopt_lapsed_lease:
+        fenced = fenced.filter(lease_until__gt=Now())
     if not fenced.update(lease_until=deadline):
         return TaskWriteOutcome(Recorded.DECLINED, row.status, Reason.LOST_CLAIM, "The lease ran out.")
     return TaskWriteOutcome(Recorded.RECORDED, row.status)

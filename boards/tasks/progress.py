@@ -103,6 +103,19 @@ def add_transcript_lines(lines: Sequence[Line], *, announce: bool = True) -> Non
         live_notices.changed(board_id, task_key=key, run_id=run_id)
 
 
+@engine_transaction
+def report_lines(lines: Sequence[Line], *, claim: Ticket) -> TaskWriteOutcome:
+    """Append what a worker elsewhere says, under its ticket: unlike one of ours nobody stops it once it lost its claim.
+
+    All lines are of the ticket's task and attempt.
+    """
+    row, now = rows.lock_one(claim.task_key)
+    if refusal := decisions.lost(claim, row, now):
+        return refusal
+    add_transcript_lines(lines)
+    return TaskWriteOutcome(Recorded.RECORDED if lines else Recorded.UNCHANGED, row.status)
+
+
 _LINE = {
     "session": "uuid",
     "task": "bigint",

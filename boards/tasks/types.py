@@ -95,6 +95,11 @@ class Start:
 # Called in the claim's transaction with what it took, perhaps again where that is repeated; answers the start of each,
 # in the same order. What it raises undoes the claim.
 Begin = Callable[[Sequence[Claimed]], Sequence[Start]]
+# Who acts for an assignee in a space.
+Acts = Callable[[str, int], Chain]
+# Runs the taking of a claim in an engine transaction of its own, and answers what is handed out; before the taking it
+# may lock only what stands to the left of rosters.
+Within = Callable[[Callable[[], list[Claimed]]], list[Claimed]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,13 +107,15 @@ class Wanted:
     """What a claimer has room for on one board: free slots per assignee name ("" = tasks without one).
 
     `limit` bounds all of them together (None: nothing beyond the claim's own limit does). `board`: as the claimer has
-    read it; None leaves the reading to the claim.
+    read it; None leaves the reading to the claim. `partition`: whoever claims has to do with that one alone (None: with
+    all of them); a claim that names one names no other board or partition, and begins nothing.
     """
 
     board_id: int
     slots: dict[str, int] = field(default_factory=dict)
     limit: int | None = None
     board: Board | None = None
+    partition: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -200,7 +200,8 @@ def _checkable(chain: Chain, task: Task | int) -> Task:
     handed_in = row.attempt_rows.filter(ending=Attempt.Ending.HANDED_IN).last()
     if handed_in and chain.user_id and (handed_in.claimed_by or {}).get("user") == chain.user_id:
         raise errors.Forbidden("You handed this in, so somebody else has to check it.")
-    if handed_in and chain.key is not None and chain.acting.name == handed_in.assignee:
+    by = (handed_in.claimed_by or {}).get("name") if handed_in else None  # an outside worker's key
+    if handed_in and chain.key is not None and chain.acting.name in {handed_in.assignee, by}:
         raise errors.Forbidden(f"{handed_in.assignee} handed this in, so somebody else has to check it.")
     if handed_in and handed_in.assignee == row.checker:
         raise errors.Forbidden(f"{row.checker} handed this in, so somebody else has to check it.")

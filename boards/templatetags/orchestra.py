@@ -223,19 +223,18 @@ def _why(view: CardView) -> str:
     if view.status != Status.PENDING or view.ask:
         return ""
     ended = tuple(pair for pair in view.blocked_by if pair[1] in {Status.ERRORED, Status.CANCELLED})
-    if view.served and not ended and not view.chain_busy:
+    if view.served and not ended and not view.chain_busy and not view.outside:
         return ""
     if view.waits_for and not ended:
         return ""
-    return _why_words(view.assignee, ended, view.served, view.chain_busy)
+    return _why_words(view.assignee, ended, view.served, view.chain_busy, view.outside)
 
 
 @lru_cache(maxsize=1_024)
-def _why_words(assignee: str, ended: tuple[tuple[str, str], ...], served: bool, chain_busy: bool) -> str:
+def _why_words(assignee: str, ended: tuple[tuple[str, str], ...], served: bool, chain_busy: bool, outside: bool) -> str:
     row = Task(status=Status.PENDING, assignee=assignee)
-    facts = StartFacts(
-        waits_for=ended, served=served, chain_busy_with="another task of its chain" if chain_busy else ""
-    )
+    busy = "another task of its chain" if chain_busy else ""
+    facts = StartFacts(waits_for=ended, served=served, chain_busy_with=busy, outside=outside)
     reasons = why_not_starting(row, facts, clock.now())
     return reasons[0] if reasons else ""
 

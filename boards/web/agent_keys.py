@@ -28,7 +28,7 @@ from boards.web.members import MemberRequest, member_page
 SCOPES: Final[tuple[tuple[str, str | Promise], ...]] = (
     (Scope.READ, gettext_lazy("Reads boards, tasks, runs and what waits on people.")),
     (Scope.FILE, gettext_lazy("Files tasks and starts flows; changes and cancels what it filed itself.")),
-    (Scope.WORK, gettext_lazy("For an agent that works on tasks. Such a key never decides anything.")),
+    (Scope.WORK, gettext_lazy("Takes and works tasks of outside workers. Such a key never decides anything.")),
     (Scope.DECIDE, gettext_lazy("Answers questions, accepts, sends back and retries, as you may.")),
     (Scope.ADMIN, gettext_lazy("With File or Decide: also on what others filed or started.")),
 )

@@ -100,6 +100,7 @@ def _context(request: MemberRequest, found: Task, *, attempt: int) -> dict[str, 
         "asks": open_asks,
         "answers": [ask for ask in asks if not ask.is_open],
         "why": _why(page, [ask.heading for ask in open_asks]),
+        "is_outside": _is_outside(page),
         "on_you": any(ask.may_answer and ask.is_mine for ask in open_asks) or _is_mine(page),
     }
 
@@ -108,6 +109,12 @@ def _is_mine(page: TaskPage) -> bool:
     """Whether it waits on this member for a check, or because it is assigned to them."""
     check = page.task.status == Status.NEEDS_CHECK and page.act["accept"].allowed
     return check or page.act["claim"].allowed or page.act["complete"].allowed
+
+
+def _is_outside(page: TaskPage) -> bool:
+    """Whether its worker takes it by itself, from elsewhere."""
+    name = page.task.assignee or page.board.default_worker
+    return any(entry.name == name and entry.kind == RosterEntry.Kind.PULL for entry in page.roster)
 
 
 def _why(page: TaskPage, asks: list[str]) -> list[str]:
@@ -125,6 +132,7 @@ def _why(page: TaskPage, asks: list[str]) -> list[str]:
         board_paused=page.board.paused,
         person=entry.user.display if entry and entry.user and entry.kind == RosterEntry.Kind.PERSON else "",
         served=state.served,
+        outside=state.outside,
         free=state.free,
         busy_with=state.busy_with,
     )

@@ -9,25 +9,19 @@ from __future__ import annotations
 
 import contextvars
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Final
+from typing import Final
 from uuid import UUID, uuid4
 
-from django.db import connection
-
-from boards import actors, people, tasks
-from boards.lines import literal
-from boards.models import Hold, RosterEntry, Task, TaskDep, TranscriptItem
-from boards.states import HoldState
+from boards import actors, tasks
+from boards.models import RosterEntry, Task, TranscriptItem
 from boards.tasks import Claimed, Line, Start, Ticket
 from boards.tasks.current import set_claim
-from boards.workers import plain_json
+from boards.workers import briefing, plain_json
 from boards.workers.adapters import Adapter, Ending, Failed, Job, Running, StoppedEarly
 from boards.workers.port import DatabasePort
-from boards.workers.protocol import TaskFacts
-from boards.workers.replay import answer_of
 from boards.workers.scribe import Scribe
 
 INLINE_KINDS: Final = (RosterEntry.Kind.PYTHON, RosterEntry.Kind.COMMAND)
@@ -133,9 +127,7 @@ class Runner:
     def prepare(self, runs: Sequence[Run]) -> None:
         """Read what the workers are told: a few queries for the whole batch."""
         keys = [run.ticket.task_key for run in runs if not run.claimed.bare]
-        dependents, asked = _with_more(keys) if keys else ([], [])
-        outputs = _dependency_outputs(dependents) if dependents else {}
-        holds = _holds(asked) if asked else {}
+        outputs, holds = briefing.beside(keys)
         for run in runs:
             key = run.ticket.task_key
             run.port = DatabasePort(
@@ -148,7 +140,7 @@ class Runner:
                 steers_seen=len(run.task.steers),
                 cancelled=run.cancelled,
             )
-            facts = _facts(run, outputs.get(key, {}), holds.get(key, ()))
+            facts = briefing.facts_of(run.task, run.ticket, outputs.get(key, {}), holds.get(key, ()))
             config = run.entry.config if run.entry else {}
             folder = f"{run.task.board.slug}/{run.task.public_id}"
             run.job = Job(facts, run.port, config, folder, _context(run.ticket))
@@ -213,57 +205,8 @@ def _first_line(run: Run, host: str) -> Line:
     return Line(run.task.pk, run.ticket.attempt, words, TranscriptItem.Kind.STATUS, run.who, None, run.session_id)
 
 
-def _facts(run: Run, outputs: Mapping[str, Any], holds: Iterable[Hold]) -> TaskFacts:
-    task = run.task
-    closed = [hold for hold in holds if hold.attempt in {0, run.ticket.attempt} and hold.state != HoldState.OPEN]
-    return TaskFacts(
-        id=task.public_id,
-        goal=task.goal,
-        title=task.title,
-        context=task.context,
-        input=task.input,
-        metadata=task.metadata,
-        labels=task.labels,
-        board=task.board.slug,
-        assignee=task.assignee,
-        attempt=run.ticket.attempt,
-        feedback=task.feedback,
-        dep_outputs=outputs,
-        steers=[str(steer["text"]) for steer in task.steers],
-        answers=[answer for hold in closed if (answer := answer_of(hold))],
-    )
-
-
 def _context(ticket: Ticket) -> contextvars.Context:
     """A context in which `current_claim()` is this ticket, for the worker and what it starts."""
     context = contextvars.copy_context()
     context.run(set_claim, ticket)
     return context
-
-
-def _with_more(keys: Sequence[int]) -> tuple[list[int], list[int]]:
-    """Which of these tasks have dependencies, and which have holds: one cheap look for what most have not."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            """select distinct dependent_id, false from boards_taskdep where dependent_id = any(%s::bigint[])
-                union all select distinct task_id, true from boards_hold where task_id = any(%s::bigint[])""",
-            [literal(keys), literal(keys)],
-        )
-        found = cursor.fetchall()
-    return [key for key, asked in found if not asked], [key for key, asked in found if asked]
-
-
-def _dependency_outputs(keys: Sequence[int]) -> dict[int, dict[str, Any]]:
-    found: dict[int, dict[str, Any]] = {}
-    edges = TaskDep.objects.filter(dependent__in=keys)
-    for dependent, name, output in edges.values_list("dependent", "dependency__public_id", "dependency__output"):
-        found.setdefault(dependent, {})[name] = output
-    return found
-
-
-def _holds(keys: Sequence[int]) -> dict[int, list[Hold]]:
-    """All holds of these tasks, by task, in the order of asking."""
-    found: dict[int, list[Hold]] = {}
-    for hold in people.with_settling(Hold.objects.filter(task__in=keys)).order_by("attempt", "position"):
-        found.setdefault(hold.task_id or 0, []).append(hold)
-    return found

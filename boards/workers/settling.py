@@ -12,14 +12,14 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any, Final
+from typing import Final
 
-from boards import people, schemas, tasks
+from boards import people, tasks
 from boards.models import TranscriptItem
 from boards.states import Verb
 from boards.tasks import Line, Options, Recorded, Settlement, TaskWriteOutcome
 from boards.tasks.recorder_failures import Verdict
-from boards.workers import plain_json
+from boards.workers import outputs, plain_json
 from boards.workers.accounting import did_land, keep_entry, verdict_of
 from boards.workers.adapters import Asked, EndedForGood, Failed, Finished, StoppedEarly
 from boards.workers.databases import AWAY
@@ -109,24 +109,10 @@ def _finished(run: Run, ending: Finished) -> Settlement:
         output = run.port.checkpoint
     if words := plain_json.problem(output, "output"):
         return _fail(run, f"The result cannot be stored: {words}")
-    if board.output_schema is not None:
-        if output is None and not ending.has_result:
-            return _fail(run, "The worker ended without result, and this board demands one.")
-        if words := _mismatch(output, board.output_schema):
-            return _fail(run, words)
+    if words := outputs.problem(board, output, given=ending.has_result):
+        return _fail(run, words)
     key = run.ticket.task_key
     return Settlement(Verb.COMPLETE, run.chain, key, _options(run), output=output, receipt=run.receipt)
-
-
-def _mismatch(output: Any, schema: dict[str, Any]) -> str:
-    try:
-        problems = schemas.faults(schema, output)
-    except schemas.BadSchema as bad:
-        return f"The output cannot be judged by the board's schema. {bad}"
-    for problem in problems:
-        place = "/".join(str(part) for part in problem.absolute_path)
-        return f"The output does not match the board's schema at output/{place}: {problem.message[:500]}"
-    return ""
 
 
 def _fail(run: Run, error: str) -> Settlement:

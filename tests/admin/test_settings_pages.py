@@ -54,6 +54,13 @@ def test_a_roster_entry_has_to_name_a_registered_worker(cast: Cast) -> None:
     assert "Name a registered function" in page.content.decode()
 
 
+def test_a_name_may_be_worked_from_outside(cast: Cast) -> None:
+    operator = cast.client(cast.operator)
+    form = form_of(operator, board_address(cast.board)) | {"roster-0-kind": "pull", "roster-0-config": "{}"}
+    assert operator.post(board_address(cast.board), form).status_code == 302
+    assert RosterEntry.objects.filter(board=cast.board, kind="pull").count() == 1
+
+
 def test_a_name_with_open_tasks_stays_on_the_roster(cast: Cast) -> None:
     filed(cast.board, chain_of(cast.member))
     operator = cast.client(cast.operator)

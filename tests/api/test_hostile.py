@@ -10,8 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from boards.api.bodies import MAX_BODY
-from boards.models import CallCount
+from boards.models import CallCount, Task
 from tests.api.cast import EVERYTHING, Answered, Desk
+from tests.api.work_cast import Worker, put_outside, work_of
 
 pytestmark = pytest.mark.django_db
 
@@ -150,3 +151,33 @@ def test_whatever_is_said_is_done_or_told(desk: Desk, body: dict[str, Any]) -> N
         answer = caller(method, path, raw=json.dumps(body).encode())
         assert answer.status < 500, (path, body, answer.body)
         assert answer.status < 300 or is_told(answer), (path, body, answer.body)
+
+
+WORK_FIELDS = (
+    *("items", "note", "output", "kind", "prompt", "title", "options", "schema", "draft", "due_in_ms", "default"),
+    *("assignee", "key", "error", "ending", "reason", "part", "spend", "lease_ms", "task", "ticket", "x", "host"),
+    *("filing", "summary", "handoff", "blockers"),
+    *("assignees", "limit", "wait_s", "board"),
+)
+WORK_VERBS = (
+    *("claim", "start", "renew", "output", "progress", "ask", "file_task", "complete_step"),
+    *("suspend", "complete", "fail", "hand_back", "spend"),
+)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(body=st.dictionaries(st.sampled_from(WORK_FIELDS), ANY_JSON, max_size=4))
+def test_whatever_an_outside_worker_says_is_done_or_told(desk: Desk, body: dict[str, Any]) -> None:
+    if not hasattr(desk, "worker"):
+        put_outside(desk.board)
+        desk.worker = Worker(desk)  # type: ignore[attr-defined]
+    worker: Worker = desk.worker  # type: ignore[attr-defined]
+    CallCount.objects.all().delete()
+    for verb in WORK_VERBS:
+        work_of(desk)
+        ticket = {} if verb == "claim" else {"ticket": worker.begins()}
+        said = ({"board": "desk"} if verb == "claim" else ticket) | {k: v for k, v in body.items() if k != "wait_s"}
+        answer = worker.call("POST", f"/work/{verb}", raw=json.dumps(said).encode())
+        assert answer.status < 500, (verb, said, answer.body)
+        assert answer.status < 300 or is_told(answer), (verb, said, answer.body)
+        Task.objects.all().delete()

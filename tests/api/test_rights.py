@@ -15,6 +15,7 @@ from boards.api.operations import OPERATIONS
 from boards.models import AgentKey, Event, Member, Scope
 from tests import cast
 from tests.api.cast import EVERYTHING, Answered, Caller, Desk, shape_faults
+from tests.api.work_cast import Worker, put_outside, work_of
 
 pytestmark = pytest.mark.django_db
 
@@ -59,6 +60,23 @@ def _flow(path: str, body: Any = None) -> Make:
     return make
 
 
+def _under_ticket(verb: str, **body: Any) -> Make:
+    """With the ticket of a key of Anna's, which is not the one that knocks."""
+
+    def make(desk: Desk) -> tuple[str, Any]:
+        put_outside(desk.board)
+        work_of(desk)
+        return f"/work/{verb}", {"ticket": Worker(desk, "holder").begins(), **body}
+
+    return make
+
+
+def _to_claim(desk: Desk) -> tuple[str, Any]:
+    put_outside(desk.board)
+    work_of(desk)
+    return "/work/claim", {"board": "desk"}
+
+
 ROUTES: dict[str, Route] = {
     "list_boards": Route(lambda desk: ("/boards", None), OK, one=False),
     "create_task": Route(lambda desk: ("/boards/desk/tasks", {"goal": "New"}), 403),
@@ -80,6 +98,19 @@ ROUTES: dict[str, Route] = {
     "list_runs": Route(_flow("/flows/cards/runs"), OK),
     "get_run": Route(_flow("/flows/cards/runs/1"), OK),
     "move_run": Route(_flow("/flows/cards/runs/1/move", {"step": "doing"}), 403),
+    "claim": Route(_to_claim, 403),
+    "start": Route(_under_ticket("start"), 403),
+    "renew": Route(_under_ticket("renew"), 403),
+    "output": Route(_under_ticket("output", items=[{"text": "x"}]), 403),
+    "progress": Route(_under_ticket("progress", note="x"), 403),
+    "ask": Route(_under_ticket("ask", prompt="x?"), 403),
+    "file_task": Route(_under_ticket("file_task", filing={"goal": "More"}), 403),
+    "complete_step": Route(_under_ticket("complete_step", summary="Done"), 403),
+    "suspend": Route(_under_ticket("suspend"), 403),
+    "complete": Route(_under_ticket("complete", output=1), 403),
+    "fail": Route(_under_ticket("fail", error="x"), 403),
+    "hand_back": Route(_under_ticket("hand_back"), 403),
+    "spend": Route(_under_ticket("spend", spend={"input_tokens": 1}), 403),
 }
 BY_NAME = {each.name: each for each in OPERATIONS}
 
@@ -118,6 +149,8 @@ KNOCKS: dict[str, Callable[[Desk], Caller]] = {
     **{f"a key that may {scope}": lambda desk, s=scope: desk.by_key(s) for scope in Scope.values},
     "a key for everything": lambda desk: desk.by_key(*EVERYTHING),
     "a key for everything on another board": lambda desk: desk.by_key(*EVERYTHING, boards=[desk.attic]),
+    "a key that works on another board": lambda desk: desk.by_key("work", boards=[desk.attic]),
+    "a key that works in another space": lambda desk: desk.by_key("work", of=desk.mallory),
     "a key for everything of another space": lambda desk: desk.by_key(*EVERYTHING, of=desk.mallory),
     "a revoked key": lambda desk: _gone_key(desk, "revoked"),
     "an expired key": lambda desk: _gone_key(desk, "expired"),
@@ -139,6 +172,13 @@ def expected(who: str, name: str) -> Any:
     }:
         return 401
     if who == "somebody of no space":
+        return 403
+    if operation.scope == Scope.WORK:
+        # A key alone works: one for it claims, and another's ticket is as none.
+        if not who.startswith(("a key that may work", "a key that works")):
+            return 403
+        return OK if name == "claim" and who == "a key that may work" else GONE
+    if who.startswith("a key that works"):
         return 403
     if who == "a viewer":
         return route.viewer
@@ -187,6 +227,10 @@ def _absent(knock: Caller, name: str, path: str, body: Any) -> Any:
     for there in ("/boards/desk", "/flows/cards"):
         if path.startswith(there):
             return knock(BY_NAME[name].method, path.replace(there, there[:-3] + "zzz"), body).body
+    if path == "/work/claim":
+        return knock("POST", path, {"board": "zzz"}).body
+    if path.startswith("/work/"):
+        return knock("POST", path, body | {"ticket": "orkt_1-1-" + "x" * 43}).body
     hold = path.split("/")[2]
     return knock(BY_NAME[name].method, path.replace(hold, "99999999"), body).body
 
