@@ -15,7 +15,7 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name="rosterentry",
             name="filed_work_keeps_open",
-            field=models.BooleanField(default=True),
+            field=models.BooleanField(db_default=True, default=True),
         ),
         AddIndexConcurrently(
             model_name="task",
