@@ -56,6 +56,7 @@ class CardView:
     since: datetime
     assignee: str = ""
     person: str = ""  # the name of the person who is the assignee, else ""
+    falls_to: str = ""  # whom the board has work what nobody is assigned to, where this is such a task
     note: str = ""
     error: str = ""
     done: int | None = None
@@ -214,6 +215,7 @@ def _view(board: Board, roster: Roster, row: dict[str, Any]) -> CardView:
         since=row["since"],
         assignee=row["assignee"],
         person=roster.people[row["assignee"]][1] if row["assignee"] in roster.people else "",
+        falls_to="" if row["assignee"] or status in TERMINAL else roster.default_worker,
         note="" if status in {Status.ERRORED, Status.COMPLETED} else _note(row),
         error=_first_line(row["why"]) if status == Status.ERRORED else "",
         done=done,

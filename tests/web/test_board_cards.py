@@ -91,6 +91,17 @@ def test_a_ready_card_that_no_drain_serves_says_so(board: Board, anna: Member) -
     assert "No running drain" not in render_card(card_of(board, task))
 
 
+def test_a_card_that_is_assigned_to_nobody_names_whom_it_falls_to(board: Board, anna: Member) -> None:
+    board.default_worker = READER
+    board.save()
+    task = filed(board, chain_of(anna), assignee="")
+    shown = render_card(card_of(board, task))
+    assert READER in shown
+    assert "by default" in shown
+    tasks.cancel(chain_of(anna), task, "Not wanted")
+    assert "by default" not in render_card(card_of(board, task))
+
+
 def test_progress_is_a_note_and_a_meter(board: Board, anna: Member) -> None:
     filed(board, chain_of(anna))
     one = claimed(board)
