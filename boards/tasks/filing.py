@@ -18,7 +18,7 @@ from django.db import connection
 
 from boards import errors, policy
 from boards.actors import Chain
-from boards.locks import Rank, engine_transaction, sorted_keys, taking
+from boards.locks import Rank, engine_transaction, joins_another, sorted_keys, taking
 from boards.models import Board, IdempotencyKey, Task, Visit
 from boards.states import TERMINAL, Status
 from boards.tasks import budgets, cleaning, filed_rows, follow_ups, idempotency, partitions, plain_rows, straight
@@ -93,8 +93,17 @@ def _file(chain: Chain, board: Board, filings: Sequence[Filing], context: Contex
 
 
 def _straight_on(chain: Chain, board: Board, filings: Sequence[Filing], context: Context) -> Task | None:
-    """One ordinary filing, in one statement; None where anything is the matter with it."""
-    if len(filings) > 1 or context.visit or context.filed_by_task or not straight.is_ordinary(filings[0]):
+    """One ordinary filing, in one statement; None where anything is the matter with it.
+
+    Not within another engine transaction: what it has locked there would stand before the long way's own locks.
+    """
+    if (
+        joins_another()
+        or len(filings) > 1
+        or context.visit
+        or context.filed_by_task
+        or not straight.is_ordinary(filings[0])
+    ):
         return None
     hashes = [cleaning.goal_hash(filings[0].goal)]
     plan = filed_rows.Plan([""], hashes, {}, {}, context.partition, None, None)
