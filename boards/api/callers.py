@@ -40,10 +40,10 @@ class Waits(TooMany):
         super().__init__(f"Too many calls. Try again in {seconds} s.")
 
 
-def caller_of(request: HttpRequest) -> Caller:
-    """Whoever calls. Raises NotSignedIn, KeyRefused, NoSpace, CsrfFailed, Waits."""
+def caller_of(request: HttpRequest, *, counts: bool = True) -> Caller:
+    """Whoever calls, as one call more (`counts`). Raises NotSignedIn, KeyRefused, NoSpace, CsrfFailed, Waits."""
     caller = _by_key(request) if "Authorization" in request.headers else _by_session(request)
-    if seconds := keys.seconds_to_wait(caller.counted_as, settings.API_CALLS_PER_MINUTE):
+    if counts and (seconds := keys.seconds_to_wait(caller.counted_as, settings.API_CALLS_PER_MINUTE)):
         raise Waits(seconds)
     return caller
 

@@ -11,7 +11,6 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from asgiref.sync import markcoroutinefunction, sync_to_async
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.utils.cache import patch_vary_headers
 from django.views.decorators.csrf import csrf_exempt
@@ -38,52 +37,26 @@ class Door:
     def __init__(self, operations: Sequence[Operation]) -> None:
         self.by_method = {operation.method: operation for operation in operations}
 
-    def __call__(self, request: HttpRequest, **names: str) -> Any:
+    def __call__(self, request: HttpRequest, **names: str) -> HttpResponse:
         try:
-            operation, call = self.read(request, names)
-            response = _shown(request, operation, operation.run(call))
-        except Exception as error:
-            response = _refused(request, error)
-        return _finished(response)
+            response = self._answered(request, names)
+        except Refusal as refusal:
+            response = problem(refusal, _headers(refusal))
+        except Exception:
+            log.exception("The API failed at %s %s", request.method, request.path)
+            response = unexpected()
+        patch_vary_headers(response, ["Authorization", "Cookie"])
+        return response
 
-    def read(self, request: HttpRequest, names: dict[str, str]) -> tuple[Operation, Call]:
-        """Who calls what, with what. Raises the refusals of all that a door asks for."""
-        caller = caller_of(request)
+    def _answered(self, request: HttpRequest, names: dict[str, str]) -> HttpResponse:
+        caller = caller_of(request, counts=not waiting.is_repeat(request))
         method = "GET" if request.method == "HEAD" else str(request.method)
         operation = {str(each): found for each, found in self.by_method.items()}.get(method)
         if operation is None:
             raise _NotThisMethod(sorted(self.by_method))
         _require_scope(caller, operation)
-        return operation, _call(request, operation, caller, names)
-
-
-class WaitingDoor(Door):
-    """The same for an address whose calls may wait: in the loop, without a connection and without a request's place."""
-
-    def __init__(self, operations: Sequence[Operation]) -> None:
-        super().__init__(operations)
-        markcoroutinefunction(self)
-
-    async def __call__(self, request: HttpRequest, **names: str) -> HttpResponse:
-        try:
-            operation, call = await sync_to_async(self.read)(request, names)
-            answer = await waiting.answered(request, operation, call)
-            response = await sync_to_async(_shown)(request, operation, answer)
-        except Exception as error:
-            response = _refused(request, error)
-        return _finished(response)
-
-
-def _refused(request: HttpRequest, error: Exception) -> HttpResponse:
-    if isinstance(error, Refusal):
-        return problem(error, _headers(error))
-    log.error("The API failed at %s %s", request.method, request.path, exc_info=error)
-    return unexpected()
-
-
-def _finished(response: HttpResponse) -> HttpResponse:
-    patch_vary_headers(response, ["Authorization", "Cookie"])
-    return response
+        answer = waiting.answered(request, operation, _call(request, operation, caller, names))
+        return _shown(request, operation, answer)
 
 
 class _NotThisMethod(WrongMethod):

@@ -9,7 +9,7 @@ from typing import Final
 from django.urls import URLPattern, path, re_path
 
 from boards.api import boards, flows, holds, openapi, tasks, work
-from boards.api.door import Door, WaitingDoor, no_route
+from boards.api.door import Door, no_route
 from boards.api.operations import OPERATIONS, Operation
 
 app_name = "api"
@@ -25,8 +25,7 @@ def _route(where: str, operations: list[Operation]) -> URLPattern:
     """Named by the operation that reads there, else by the first."""
     name = next((each.name for each in operations if each.reads), operations[0].name)
     address = re.sub(r"{(\w+)}", r"<str:\1>", where).lstrip("/")
-    door = WaitingDoor if any(each.waits for each in operations) else Door
-    return path(address, door(operations), name=name)
+    return path(address, Door(operations), name=name)
 
 
 urlpatterns: list[URLPattern] = [

@@ -1,8 +1,10 @@
 """Calls that wait until there is something for them: claims of outside workers (spec: 06 section 3).
 
-One thread of the process looks for all of them: when a change notice comes, when a moment comes that time alone brings
-(a lease that runs out, a back-off that is over), and as often as everybody polls where no notice can be heard. So a
-hundred workers that wait cost one connection, and one statement for each look. It lives while somebody waits.
+A call that waits is made again and again, each time as a request of its own; between two of them it holds no thread, no
+connection and no request's place, and ends at once where its client goes or the process stops. One thread looks for all
+that wait: when a change notice comes, when a moment comes that time alone brings (a lease that runs out, a back-off
+that is over), and as often as everybody polls where no notice can be heard. So a hundred workers that wait cost one
+connection, and one statement for each look. It lives while somebody waits.
 """
 
 from __future__ import annotations
@@ -13,15 +15,15 @@ import logging
 import random
 import threading
 import time
-from collections.abc import AsyncIterator, Iterable
-from dataclasses import dataclass, field
-from typing import Final
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Final
 
-from asgiref.sync import sync_to_async
 from django.conf import settings
 from django.db import close_old_connections, connection
 from django.http import HttpRequest
 
+from boards.api.bodies import MAX_BODY
 from boards.api.operations import Answer, Call, Operation
 from boards.live_notices import Listener, Notice
 from boards.tasks import outside
@@ -35,48 +37,130 @@ UNHEARD_S: Final = 15.0  # between two looks that nothing asked for, while notic
 AGAIN_S: Final = 0.25  # before one that was called in vain is called again
 LINGERS_S: Final = 5.0  # after the last has gone
 _NEVER: Final = float("inf")
+_TOLD: Final = "orchestra.waits"  # in the scope of a request that can be made again
+
+Receive = Callable[[], Awaitable[Any]]
+Send = Callable[[Any], Awaitable[None]]
+Turn = Callable[[Any, Receive, Send], Awaitable[None]]
 
 
-async def answered(request: HttpRequest, operation: Operation, call: Call) -> Answer:
-    """What the operation answers, made again while there is nothing and the call has time left."""
-    loop = asyncio.get_running_loop()
-    until, pause_s = loop.time() + float(call.body.wait_s), 0.0
-    answer = await sync_to_async(operation.run)(call)
-    while answer.waits_at is not None and (left := until - loop.time()) > 0:
-        async with _apart(request):
-            if not await _waiting.until_ready(answer.waits_at, left, pause_s):
+@dataclass
+class Wish:
+    """What one try of a call leaves: where it would wait, and for how long in all. `tries`: those before it."""
+
+    place: Place | None = None
+    seconds: float = 0.0
+    tries: int = 0
+
+
+async def in_turns(turn: Turn, scope: Any, receive: Receive, send: Send) -> None:
+    """Answer a request that may wait: each try is one of `turn`, and between two nothing is held.
+
+    A client that has gone takes nothing any more.
+    """
+    body = await _body(receive)
+    gone = asyncio.ensure_future(_until_gone(receive))
+    began, wish = time.monotonic(), Wish()
+    try:
+        while True:
+            said: list[Any] = []
+
+            async def keep(message: Any, said: list[Any] = said) -> None:
+                said.append(message)
+
+            wish.place = None
+            await turn({**scope, _TOLD: wish}, _replay(body, gone), keep)
+            left = wish.seconds - (time.monotonic() - began)
+            if wish.place is None or left <= 0 or gone.done():
                 break
-        answer, pause_s = await sync_to_async(operation.run)(call), AGAIN_S
+            if not await _ready_before(gone, wish.place, left, AGAIN_S if wish.tries else 0.0):
+                break
+            wish.tries += 1
+        if not gone.done():
+            for message in said:
+                await send(message)
+    finally:
+        gone.cancel()
+
+
+async def _body(receive: Receive) -> list[Any]:
+    """The messages of the body, as far as one may be read; whoever reads it refuses what is longer."""
+    told, size = [], 0
+    while True:
+        message = await receive()
+        told.append(message)
+        size += len(message.get("body", b""))
+        if size > MAX_BODY:
+            return [*told[:-1], {**message, "more_body": False}]
+        if message["type"] != "http.request" or not message.get("more_body"):
+            return told
+
+
+async def _until_gone(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+def _replay(body: list[Any], gone: asyncio.Future[None]) -> Receive:
+    left = iter(body)
+
+    async def receive() -> Any:
+        for message in left:
+            return message
+        await asyncio.shield(gone)
+        return {"type": "http.disconnect"}
+
+    return receive
+
+
+async def _ready_before(gone: asyncio.Future[None], place: Place, seconds: float, pause_s: float) -> bool:
+    ready = asyncio.ensure_future(_waiting.until_ready(place, seconds, pause_s))
+    try:
+        both: list[asyncio.Future[Any]] = [ready, gone]
+        await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+        return ready.done() and ready.result()
+    finally:
+        ready.cancel()
+
+
+def is_repeat(request: HttpRequest) -> bool:
+    """Whether this is a further try of a call that waits."""
+    wish = getattr(request, "scope", {}).get(_TOLD)
+    return wish is not None and wish.tries > 0
+
+
+def answered(request: HttpRequest, operation: Operation, call: Call) -> Answer:
+    """What the operation answers. Where there is nothing and the call waits, the server makes it again later; one that
+    cannot has this thread wait.
+    """
+    answer, pause_s = operation.run(call), 0.0
+    if not operation.waits:
+        return answer
+    wish = getattr(request, "scope", {}).get(_TOLD)
+    if wish is not None:
+        wish.place, wish.seconds = answer.waits_at, float(call.body.wait_s)
+        return answer
+    until = time.monotonic() + float(call.body.wait_s)
+    while answer.waits_at is not None and (left := until - time.monotonic()) > 0:
+        if not connection.in_atomic_block:
+            connection.close()
+        if not _waiting.block_until_ready(answer.waits_at, left, pause_s):
+            break
+        answer, pause_s = operation.run(call), AGAIN_S
     return answer
-
-
-@contextlib.asynccontextmanager
-async def _apart(request: HttpRequest) -> AsyncIterator[None]:
-    """Whoever waits takes neither a connection nor one of the places that requests have."""
-    await sync_to_async(_let_go)()
-    place = getattr(request, "scope", {}).get("place")
-    async with place.given_back() if place is not None else contextlib.nullcontext():
-        yield
-
-
-def _let_go() -> None:
-    if not connection.in_atomic_block:
-        connection.close()
 
 
 @dataclass(eq=False)
 class _Waiter:
     place: Place
-    loop: asyncio.AbstractEventLoop
-    ready: asyncio.Event = field(default_factory=asyncio.Event)
+    wake: Callable[[], object]  # called in any thread
     not_before: float = 0.0
     called: bool = False
 
     def call(self) -> None:
-        """From any thread."""
         self.called = True
         with contextlib.suppress(RuntimeError):  # its loop has ended
-            self.loop.call_soon_threadsafe(self.ready.set)
+            self.wake()
 
 
 class Waiting:
@@ -91,18 +175,33 @@ class Waiting:
 
     async def until_ready(self, place: Place, seconds: float, pause_s: float = 0.0) -> bool:
         """Whether there was something at the place within so many seconds; `pause_s`: not before that."""
-        waiter = _Waiter(place, asyncio.get_running_loop(), not_before=time.monotonic() + pause_s)
+        loop, ready = asyncio.get_running_loop(), asyncio.Event()
+        waiter = _Waiter(place, lambda: loop.call_soon_threadsafe(ready.set), time.monotonic() + pause_s)
         if not self._add(waiter):
             return False
         try:
-            await asyncio.wait_for(waiter.ready.wait(), seconds)
+            await asyncio.wait_for(ready.wait(), seconds)
         except TimeoutError:
             return False
         finally:
-            with self._changed:
-                self._waiters.discard(waiter)
-                self._changed.notify_all()
+            self._remove(waiter)
         return True
+
+    def block_until_ready(self, place: Place, seconds: float, pause_s: float = 0.0) -> bool:
+        """The same for a thread that waits."""
+        ready = threading.Event()
+        waiter = _Waiter(place, ready.set, time.monotonic() + pause_s)
+        if not self._add(waiter):
+            return False
+        try:
+            return ready.wait(seconds)
+        finally:
+            self._remove(waiter)
+
+    def _remove(self, waiter: _Waiter) -> None:
+        with self._changed:
+            self._waiters.discard(waiter)
+            self._changed.notify_all()
 
     def _add(self, waiter: _Waiter) -> bool:
         with self._changed:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import threading
 import time
 import urllib.error
@@ -233,6 +234,38 @@ def test_sixty_that_wait_hold_up_no_page_and_take_no_connection(desk: Desk, work
         answers = [one.result(60) for one in told]
     took = [work["task"]["id"] for _, answer in answers for work in answer["claimed"]]
     assert sorted(took) == sorted(task.public_id for task in filed)
+
+
+def test_the_server_leaves_at_once_although_claims_wait(desk: Desk, worker: Worker, tmp_path: Path) -> None:
+    with ThreadPoolExecutor(20) as pool:
+        with served(tmp_path / "web.log") as url:
+            body = {"board": "desk", "wait_s": 30}
+            told = [pool.submit(post, url, worker.secret, "claim", body) for _ in range(20)]
+            until(lambda: _claims_waiting(worker) >= 20, 40, "all to have asked")
+            work_of(desk)  # one of them is at it while the server ends
+            began = time.monotonic()
+        assert time.monotonic() - began < 20
+        for one in told:
+            one.exception(30)
+
+
+def test_a_client_that_has_gone_takes_nothing(desk: Desk, worker: Worker, tmp_path: Path) -> None:
+    with served(tmp_path / "web.log") as url:
+        host, port = url.removeprefix("http://").split(":")
+        body = json.dumps({"board": "desk", "wait_s": 30})
+        head = f"POST /api/v1/work/claim HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {worker.secret}\r\n"
+        head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+        with socket.create_connection((host, int(port))) as line:
+            line.sendall((head + body).encode())
+            until(lambda: _claims_waiting(worker) >= 1, 20, "it to have asked")
+        stays = Worker(desk, "stays")
+        with ThreadPoolExecutor(1) as pool:
+            told = pool.submit(post, url, stays.secret, "claim", {"board": "desk", "wait_s": 30})
+            until(lambda: _claims_waiting(stays) >= 1, 20, "the other to have asked")
+            task = work_of(desk)
+            (work,) = told.result(40)[1]["claimed"]
+    assert work["task"]["id"] == task.public_id
+    assert _claims_waiting(stays) == 1  # a call that waits is one call, however often it is tried
 
 
 def _claims_waiting(worker: Worker) -> int:
