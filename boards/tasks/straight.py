@@ -67,6 +67,9 @@ def file(chain: Chain, board: Board, task: Task, twins: str) -> bool:
 
     `twins`: the place and the goal's hash, of which one task may be open for an assignee; "" where any may.
     """
+    most_pending = None if task.status == Status.HELD else board.max_enqueued_tasks
+    if most_pending == 0:  # there is no last one of none for the function to look for
+        return False
     taking(Rank.BOARD_ADVISORY)
     taking(Rank.BOARD_COUNTER)
     held = task.__dict__
@@ -75,7 +78,7 @@ def file(chain: Chain, board: Board, task: Task, twins: str) -> bool:
         task.partition,
         board.partition_by,
         board.max_total_tasks,
-        None if task.status == Status.HELD else board.max_enqueued_tasks,
+        most_pending,
         "" if task.checker in _ANYBODY else task.checker,
         GOALS,
         twins,

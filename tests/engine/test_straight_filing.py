@@ -78,6 +78,10 @@ def spoil_pending(board: Board) -> None:
     board.max_enqueued_tasks = 1
 
 
+def spoil_all_pending(board: Board) -> None:
+    board.max_enqueued_tasks = 0
+
+
 def spoil_partition(board: Board) -> None:
     Board.objects.filter(pk=board.pk).update(partition_by="user")
 
@@ -97,6 +101,7 @@ def spoil_goal(board: Board) -> None:
         (spoil_checker, errors.UnknownAssignee),
         (spoil_total, errors.TotalTaskCapExceeded),
         (spoil_pending, errors.EnqueuedTaskCapExceeded),
+        (spoil_all_pending, errors.EnqueuedTaskCapExceeded),
         (spoil_partition, errors.TaskWriteDeclined),
         (spoil_goal, errors.AlreadyOpen),
         (spoil_id, None),
