@@ -151,22 +151,37 @@ def worker_chain(chain: Chain, name: str) -> Chain:
 
 
 _HERE: Final = "t.board_id = w.board_id and t.partition = w.partition and t.assignee = any(w.names)"
+_ITS_OWN: Final = "t.board_id = w.board_id and t.partition = w.partition and t.assignee = n.name"
+# How many more of a name may be worked, by the same leases that a claim counts.
+_ROOM: Final = f"""least({MAX_BATCH}, (
+    select greatest(0, r.max_running - (
+               select count(*) from boards_task t
+                where t.board_id = w.board_id and t.lease_until > statement_timestamp() and t.assignee = n.name
+                  and not coalesce(t.claimed_by ? 'parked', false)))
+      from boards_rosterentry r
+     where r.board_id = w.board_id and r.name = n.name and r.max_running is not null))"""
 
 
 def look(places: Sequence[Place]) -> list[tuple[int, float | None]]:
     """Of each place, in one statement: how many tasks may be taken there now, and the seconds until time alone may
     bring one (None: no moment is known). A paused board has none.
 
-    Counts up to MAX_BATCH, and does not judge what only a claim can: limits of names and chains of follow-ups.
+    Counts up to MAX_BATCH of each arm and name, and of a name with a limit no more than there is room for: whoever is
+    called for more would ask in vain, and again.
     """
     ready = " union all ".join(
-        f"(select 1 from boards_task t where {_HERE} and {condition} limit {MAX_BATCH})"
+        f"(select 1 from boards_task t where {_ITS_OWN} and {condition} limit {MAX_BATCH})"
         for arm, (condition, _order) in ARMS.items()
         if arm != "ready_by_priority"
     )
     with connection.cursor() as cursor:
         cursor.execute(
-            f"""select case when b.paused then 0 else (select count(*) from ({ready}) found) end,
+            f"""select case when b.paused then 0 else (
+                           select coalesce(sum(ready), 0)
+                             from unnest(w.names) as n(name)
+                             cross join lateral (select {_ROOM}) as o(room)
+                             cross join lateral (select count(*) as ready
+                                                   from (select 1 from ({ready}) found limit o.room) fitting) s) end,
                        extract(epoch from least(
                            (select min(t.lease_until) from boards_task t
                              where {_HERE} and t.lease_until > statement_timestamp()),

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from django.db import connection
+from django.db import connection, transaction
 from django.db.models.functions import Now
 
 from boards import keys, live_notices, tasks
@@ -112,28 +112,48 @@ def test_it_waits_for_its_own_names_and_no_longer_than_it_said(desk: Desk, waits
     assert told.result(10)[0] == []
 
 
-def test_what_cannot_be_taken_does_not_make_it_spin(
-    desk: Desk, worker: Worker, waits: Waits, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As many as may run do so already: the look says that there is work, and the claim takes none."""
-    desk.board.roster.filter(name=OUTSIDE).update(max_running=1)
-    work_of(desk, "One")
-    ticket = worker.begins()
-    work_of(desk, "Two")
-    tries: list[float] = []
+@pytest.fixture
+def tries(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """When a claim was tried."""
+    moments: list[float] = []
     plain = outside.claim_outside
 
     def counted(*args: Any, **kwargs: Any) -> Any:
-        tries.append(time.monotonic())
+        moments.append(time.monotonic())
         return plain(*args, **kwargs)
 
     monkeypatch.setattr(outside, "claim_outside", counted)
-    told = waits()
-    until(lambda: len(tries) >= 4, 20, "some tries")
-    assert tries[3] - tries[0] > 2 * waiting.AGAIN_S
-    worker("complete", {"ticket": ticket})
+    return moments
+
+
+def test_what_cannot_be_taken_does_not_make_it_spin(desk: Desk, waits: Waits, tries: list[float]) -> None:
+    """Somebody has locked the row: the look says that there is work, and the claim takes none."""
+    task = work_of(desk, "One")
+    with transaction.atomic():
+        Task.objects.select_for_update().get(pk=task.pk)
+        told = waits()
+        until(lambda: len(tries) >= 4, 20, "some tries")
+        assert tries[3] - tries[0] > 2 * waiting.AGAIN_S
     (work,), _ = told.result(10)
-    assert work["task"]["goal"] == "Two"
+    assert work["task"]["goal"] == "One"
+
+
+def test_nobody_is_called_for_what_a_limit_keeps_from_running(
+    desk: Desk, worker: Worker, waits: Waits, tries: list[float]
+) -> None:
+    """As many as may run do so already: of those that wait for more none asks again before there is room."""
+    desk.board.roster.filter(name=OUTSIDE).update(max_running=1)
+    for n in range(5):
+        work_of(desk, f"Task {n}")
+    ticket = worker.begins()
+    all_told = [waits(wait_s=3) for _ in range(4)]
+    first = waits()
+    tries.clear()
+    assert [told.result(20)[0] for told in all_told] == [[]] * 4
+    assert tries == []
+    worker("complete", {"ticket": ticket})
+    (work,), _ = first.result(10)
+    assert work["task"]["goal"] == "Task 1"
 
 
 def test_one_task_is_not_promised_to_everybody_who_waits(desk: Desk, waits: Waits) -> None:
@@ -194,8 +214,13 @@ def test_the_look_says_what_may_be_taken_and_when_time_brings_more(desk: Desk, w
     assert count == 0
     assert seconds is not None
     assert 25 < seconds <= 30
-    tasks.set_paused(desk.chain, desk.board, True)
     Task.objects.filter(pk=second.pk).update(not_before=None)
+    work_of(desk, "Three")
+    for most, room in [(None, 2), (1, 0), (2, 1), (9, 2), (0, 0)]:
+        desk.board.roster.filter(name=OUTSIDE).update(max_running=most)
+        assert outside.look([elsewhere, place]) == [(0, None), (room, pytest.approx(60, abs=5))]
+    desk.board.roster.update(max_running=None)
+    tasks.set_paused(desk.chain, desk.board, True)
     assert outside.look([place])[0][0] == 0
 
 
