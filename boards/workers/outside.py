@@ -222,7 +222,7 @@ def file(own: Held, filing: Filing, idempotency_key: str) -> Task:
         keys.require_standing(own.key_id)
         if refusal := _lost(own):
             raise refusal
-        return tasks.file_task(
+        made = tasks.file_task(
             own.chain,
             parent.board,
             filing,
@@ -230,6 +230,9 @@ def file(own: Held, filing: Filing, idempotency_key: str) -> Task:
             session_id=session_id,
             idempotency_key=idempotency_key,
         )
+        if refusal := _lost(own):  # again: only the filing has locked the task, and it may have moved on before
+            raise refusal
+        return made
 
     return filed()
 
