@@ -353,7 +353,9 @@ def _written(
     if not outcome.landed:
         if declined is not None:
             declined(outcome)
-        raise _refused(own, outcome)
+        # A claim that is lost says so, whatever its verb would need besides: it alone means that the worker stops.
+        lost = _lost(own) if outcome.reason is Reason.DISALLOWED else None
+        raise lost or _refused(own, outcome)
     return outcome
 
 

@@ -263,6 +263,20 @@ def test_what_was_handed_in_is_handed_in_once_and_is_no_late_result(desk: Desk, 
     assert Event.objects.filter(task=task, kind="task.completed").count() == 1
 
 
+def test_a_task_that_was_given_back_is_lost_to_every_verb(desk: Desk, worker: Worker) -> None:
+    """It is Ready again, and nobody has taken it: no question is open, so there is nothing to suspend for."""
+    task = work_of(desk)
+    token = worker.begins()
+    assert worker("hand_back", {"ticket": token}).body["status"] == "pending"
+    before = cast.fresh(task)
+    for verb, body in VERBS.items():
+        if verb in {"start", "spend"}:
+            continue
+        told = worker(verb, {"ticket": token, **body})
+        assert (told.status, told.body["reason"], told.body["status_seen"]) == (409, "lost-claim", "pending"), verb
+    assert cast.fresh(task).revision == before.revision
+
+
 def test_a_cancelled_task_tells_its_worker_so(desk: Desk, worker: Worker) -> None:
     task = work_of(desk)
     ticket = {"ticket": worker.begins()}
