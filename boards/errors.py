@@ -207,6 +207,18 @@ class TerminalTaskWriteDeclined(TaskWriteDeclined):
     code = "terminal_task_write_declined"
 
 
+class MessageNotSupported(Refusal):
+    """Nobody reads a message to this task any more."""
+
+    code = "message_not_supported"
+
+
+class CreateTaskDoesNotWait(Refusal):
+    """Filing a task does not wait for it. Leave wait and deadline_ms out, and wait with get_task."""
+
+    code, http_status = "create_task_does_not_wait", 422
+
+
 class SteerLimit(Refusal):
     """A task takes 50 messages at most. File a follow-up."""
 

@@ -60,6 +60,11 @@ def taking(rank: Rank) -> None:
         _held.rank = max(_held.rank, rank)
 
 
+def joins_another() -> bool:
+    """Whether an engine transaction is open already, whose locks stay whatever becomes of the next write."""
+    return _held.depth > 0
+
+
 def engine_transaction(work: Callable[Args, Result]) -> Callable[Args, Result]:
     """Run `work` in one transaction, repeated up to five times on 40P01 and 40001; nested calls join the outer one."""
 

@@ -97,6 +97,7 @@ def sweep_once(limit: int = LIMIT, *, tidies: bool = True) -> SweepReport:
         "chains freed from a stop": ("chained debts", free_late_chains),
         "messages owed": ("subscribers", lambda most: telling.collect()),
         "debts paid": ("", paying.pay_due),
+        "kept tasks looked at": (_TIDYING, tasks.settle_kept),
         "stops of dead drains paid": ("stops", pay_stops_of_dead_drains),
         "processes forgotten": (_TIDYING, forget_processes),
         "idempotency keys dropped": (_TIDYING, drop_old_keys),

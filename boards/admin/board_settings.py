@@ -104,7 +104,7 @@ class Roster(admin.TabularInline):
     extra = 0
     verbose_name, verbose_name_plural = _("name on the roster"), _("roster")
     formfield_overrides = {JSONField: {"widget": forms.Textarea(attrs={"rows": 2, "cols": 40})}}
-    fields = ("name", "kind", "user", "config", "max_running", "position")
+    fields = ("name", "kind", "user", "config", "max_running", "filed_work_keeps_open", "position")
 
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return True  # with the board

@@ -7,13 +7,14 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, Final, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 from pydantic import SkipValidation as Given
 
 from boards.api.shapes import Body, JsonObject, Moment, Paged, Told, said
 from boards.models import Hold, Task, TaskDep
 from boards.states import HoldState
 from boards.tasks import Filing, HoldFiling
+from boards.tasks.filed_fields import refuse_waiting
 from boards.wire import MAX_OUTPUT, task_wire
 
 MAX_GOAL_SHOWN: Final = 2_000  # of a task in a list
@@ -57,11 +58,28 @@ class TaskFields(Body):
     follow_up_of: Given[str] = Field("", description="The task whose conversation this goes on with.")
     holds: list[HoldBody] = Field(default=[])
 
+    @model_validator(mode="before")
+    @classmethod
+    def _waits_for_nothing(cls, given: Any) -> Any:
+        if isinstance(given, dict):
+            refuse_waiting(given)
+        return given
+
 
 class BatchBody(Body):
     """Up to 1,000 tasks: all of them are filed, or none."""
 
     tasks: list[TaskFields]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _waits_for_nothing(cls, given: Any) -> Any:
+        if isinstance(given, dict):
+            refuse_waiting(given)
+            for index, each in enumerate(given["tasks"] if isinstance(given.get("tasks"), list) else ()):
+                if isinstance(each, dict):
+                    refuse_waiting(each, index=index)
+        return given
 
 
 class UpdateBody(Body):

@@ -24,6 +24,9 @@ OUTSIDE: dict[str, Callable[[int], Paid]] = {}
 # Told in a transaction of its own, once a debt of the kind has failed for good.
 GIVEN_UP: dict[str, Callable[[Debt], None]] = {}
 
+# Kinds that let go of what is chained to them once they have failed for good: that need not wait any longer.
+LET_GO: set[str] = set()
+
 
 class Paid(StrEnum):
     """What came of paying a debt."""
@@ -70,11 +73,14 @@ def pays_outside(kind: str) -> Callable[[Callable[[int], Paid]], Callable[[int],
     return register
 
 
-def given_up(kind: str) -> Callable[[Callable[[Debt], None]], Callable[[Debt], None]]:
-    """Register what is done once a debt of a kind has failed for good."""
+def given_up(kind: str, *, lets_go: bool = False) -> Callable[[Callable[[Debt], None]], Callable[[Debt], None]]:
+    """Register what is done once a debt of a kind has failed for good. `lets_go`: what is chained to it falls due then,
+    in the same transaction.
+    """
 
     def register(told: Callable[[Debt], None]) -> Callable[[Debt], None]:
         GIVEN_UP[kind] = told
+        LET_GO.update({kind} if lets_go else ())
         return told
 
     return register

@@ -9,19 +9,20 @@ from __future__ import annotations
 import logging
 import threading
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from django.db import connection, transaction
 
 from boards import live_notices
-from boards.debts.kinds import GIVEN_UP, MANY, OUTSIDE, PAYERS, Paid, Undeliverable
+from boards.debts.kinds import GIVEN_UP, LET_GO, MANY, OUTSIDE, PAYERS, Paid, Undeliverable
 from boards.each import many_at_once
 from boards.locks import Rank, engine_transaction, taking
 from boards.models import Debt
 from boards.stored_text import clean_text
 
-__all__ = ["Paid", "due_ids", "free", "note_failure", "owed_by", "pay", "pay_due", "settle"]
+__all__ = ["Paid", "due_ids", "free", "note_failure", "owed_by", "pay", "pay_after_commit", "pay_due", "settle"]
 
 log = logging.getLogger(__name__)
 
@@ -118,6 +119,12 @@ def settle(debt_id: int) -> _Settled:
         if not cursor.rowcount:
             raise _AlreadyPaid
     return _Settled(done=True, freed=freed)
+
+
+def pay_after_commit(debt_ids: Iterable[int]) -> None:
+    """Have these paid once the running transaction has committed."""
+    for debt_id in debt_ids:
+        transaction.on_commit(partial(pay_in_line, debt_id), robust=True)
 
 
 def free(debt_id: int) -> tuple[int, ...]:
@@ -246,6 +253,8 @@ def note_failure(debt_id: int, error: Exception) -> None:
         debt = Debt.objects.select_related("task__board", "run__flow").get(pk=debt_id)
         board_id = debt.task.board_id if debt.task else debt.run.flow.board_id if debt.run else None
         live_notices.changed(board_id, task_key=debt.task_id, run_id=debt.run_id)
+        if debt.kind in LET_GO:
+            pay_after_commit(free(debt_id))
         if debt.kind in GIVEN_UP:
             transaction.on_commit(lambda: _tell_given_up(debt), robust=True)
 

@@ -10,9 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from boards.errors import CreateTaskDoesNotWait
 from boards.flows import fields
 from boards.flows.definition import MOMENTS, TRANSITIONS, actions_from
 from boards.flows.document import Located, Problems
+from boards.tasks.filed_fields import WAITING
 
 # One of a role, or all of it: both numbers are understood wherever a role may stand.
 ROLES: Final = ("members", "operators", "member", "operator")
@@ -73,6 +75,9 @@ _ACTION: Final = fields.Fields(
         "assignee": fields.roster_name,
     },
     ("type",),
+    dict.fromkeys(
+        WAITING, f"An action waits for nothing ({CreateTaskDoesNotWait.code}): work that is waited for is a step."
+    ),
 )
 
 

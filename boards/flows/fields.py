@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import jsonschema
@@ -30,6 +30,7 @@ class Fields:
 
     readers: Mapping[str, Reader]
     required: tuple[str, ...] = ()
+    refused: Mapping[str, str] = field(default_factory=dict)  # names that are no fields here, each with why
 
     def read(self, at: Located, problems: Problems, what: str) -> dict[str, Any]:
         """The fields that could be read. What is wrong, unknown or missing is added to `problems`."""
@@ -38,7 +39,8 @@ class Fields:
             return {}
         for name, child in at.items():
             if name not in self.readers:
-                problems.add(child, f'Unknown field "{name}". {what} takes {_listed([*self.readers])}.')
+                takes = f"{what} takes {_listed([*self.readers])}."
+                problems.add(child, f'Unknown field "{name}". {self.refused.get(name, takes)}')
         for name in self.required:
             if name not in at.value:
                 problems.add(at, f"{what} needs {_article(name)}.", name)

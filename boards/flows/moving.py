@@ -181,7 +181,7 @@ def _retry_task(chain: Chain, run_id: int, visit_id: int) -> bool:
     task = runs.task_of(visit)
     if task is None or task.status not in (Status.ERRORED, Status.CANCELLED) or task.withdrawn or is_over(visit):
         return False
-    outcome = tasks.retry(chain, task)
+    outcome = tasks.retry(chain, task, requested_by=f"the step {visit.step_key}")
     if outcome.result is not Recorded.RECORDED:
         return _entered_anew(outcome)
     runs.reopen(run, chain)

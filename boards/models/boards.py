@@ -127,6 +127,8 @@ class RosterEntry(models.Model):
     user = models.ForeignKey("boards.User", models.CASCADE, null=True, blank=True)
     config = models.JSONField(default=dict, blank=True)
     max_running = models.PositiveIntegerField(null=True, blank=True)
+    # Whether its tasks stay open, once handed in, until those that they filed have ended (spec: 03 section 4.5).
+    filed_work_keeps_open = models.BooleanField(default=True, db_default=True)
     position = models.PositiveIntegerField(default=0)
 
     class Meta:

@@ -189,6 +189,8 @@ class Task(models.Model):
             models.Index(
                 fields=["filed_by_task"], condition=models.Q(filed_by_task__isnull=False), name="task_filed_by_task"
             ),
+            # The sweeper's look at what is kept open by what it filed.
+            models.Index(fields=["key"], condition=models.Q(kept_open_by="filed"), name="task_kept_by_filed"),
             models.Index(fields=["created_by"], condition=models.Q(created_by__isnull=False), name="task_by_creator"),
             models.Index(fields=["visit"], condition=models.Q(visit__isnull=False), name="task_by_visit"),
             models.Index(

@@ -20,7 +20,7 @@ from boards.people import assigning, closing, decisions, outlets, votes
 from boards.people.reading import with_settling
 from boards.states import HoldKind, HoldState
 from boards.tasks import aftermath, cleaning, notices, recording, rows
-from boards.tasks.decisions import lost, owns_row
+from boards.tasks.decisions import lost, owns_row, waits_for_filed
 from boards.tasks.progress import LostClaim
 from boards.tasks.types import Reason, Recorded, TaskWriteOutcome, Ticket
 
@@ -56,7 +56,7 @@ def open_hold(
     row, now = rows.lock_one(claim.task_key)
     if row.board.space_id != chain.space_id:
         raise errors.TaskNotFound
-    if not owns_row(claim, row, now):
+    if not owns_row(claim, row, now) or waits_for_filed(row):  # nobody would take it up with the answer
         raise LostClaim
     taking(Rank.HOLD)
     asked = Hold.objects.filter(task=row.pk, attempt=row.attempts)

@@ -19,12 +19,16 @@ from django.db.models.functions import Coalesce, JSONObject, Least, Left
 
 from boards.models import Attempt, Board, Branch, Debt, Hold, RosterEntry, Task, TaskDep
 from boards.queries.drains import silent_since
+from boards.queries.filed import waited_for
 from boards.queries.lanes import place, place_ticks
 from boards.queries.statements import has_asked_key, made_once
 from boards.states import TERMINAL, HoldState, Status
+from boards.tasks.decisions import FILED
 
 NOTE_LENGTH: Final = 300  # three lines of a card; the task page has the whole
 
+_FILED_READ: Final = 60  # as on the task page
+_FILED_SHOWN: Final = 3
 _ENDED_OTHERWISE: Final = {Status.ERRORED.value, Status.CANCELLED.value}
 
 
@@ -74,6 +78,9 @@ class CardView:
     checker: str = ""  # the agent that checks it now
     silent_since: datetime | None = None  # its worker's last sign of life, where that is too long ago
     lease_until: datetime | None = None  # when another may take it up; only beside `silent_since`
+    kept_open: bool = False  # it handed in, and waits for tasks that it filed
+    filed_open: int = 0  # how many of those are open
+    filed: tuple[tuple[str, str, str], ...] = ()  # (board, id, label) of the first of them
     step_due_at: datetime | None = None  # when its flow step's due time withdraws it
 
     @property
@@ -137,7 +144,10 @@ def _rows(board_id: int) -> QuerySet[Any, Any]:
         role="assignee_role", first="assignee__first_name", last="assignee__last_name", login="assignee__username",
     )  # fmt: skip
     blocked = JSONObject(title="dependency__title", goal=Left("dependency__goal", 120), status="dependency__status")
+    filed = waited_for(OuterRef("pk"), Coalesce(OuterRef("follow_up_of"), OuterRef("pk")))
+    of_filed = JSONObject(id="public_id", title="title", goal=Left("goal", 120), board="board_id", slug="board__slug")
     return tasks.annotate(
+        filed=Case(When(kept_open_by=FILED, then=ArraySubquery(filed.values(json=of_filed)[:_FILED_READ]))),
         drain=KT("claimed_by__drain"),
         goal_head=Left("goal", NOTE_LENGTH),
         note=Left("status_note", NOTE_LENGTH),
@@ -157,7 +167,7 @@ def _rows(board_id: int) -> QuerySet[Any, Any]:
         "key", "partition", "public_id", "revision", "status", "title", "assignee", "checker", "attempts", "failures",
         "max_attempts", "unmet_deps", "open_holds", "due_at", "not_before", "since", "ticks", "follow_up_of_id",
         "filed_by", "goal_head", "note", "why", "done", "total", "holds_open", "blocked", "stopping", "run_name",
-        "silent_since", "lease_until", "chain_busy", "step_due",
+        "silent_since", "lease_until", "chain_busy", "step_due", "filed", "kept_open_by",
     )  # fmt: skip
 
 
@@ -232,7 +242,16 @@ def _view(board: Board, roster: Roster, row: dict[str, Any]) -> CardView:
         silent_since=row["silent_since"],
         lease_until=row["lease_until"] if row["silent_since"] else None,
         step_due_at=row["step_due"],
+        kept_open=row["kept_open_by"] == FILED,
+        filed_open=len(row["filed"] or ()),
+        filed=tuple(_filed(board, each) for each in (row["filed"] or ())[:_FILED_SHOWN]),
     )
+
+
+def _filed(board: Board, task: dict[str, Any]) -> tuple[str, str, str]:
+    """Where a filed task is, as addresses name it: a board that is partitioned by its partition."""
+    place = board.slug if task["board"] == board.pk else task["slug"]
+    return place, task["id"], label(task["title"], task["goal"]) or task["id"]
 
 
 def label(title: str, goal: str) -> str:

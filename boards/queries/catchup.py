@@ -31,7 +31,8 @@ QUIET: Final = (
 _EPOCH_LOCK: Final = 0x0B0C
 _CURSOR: Final = re.compile(r"([0-9a-f-]{36}):(\d{1,19}):(\d{1,19}):((?:\d{1,19}(?:,\d{1,19})*)?)")
 
-# Cards say what they wait for: what depends on a changed task changed with it, and has no event of its own.
+# Cards say what they wait for: what depends on a changed task, or is kept open by it, changed with it and has no event
+# of its own.
 _MISSED: Final = """
 select pg_current_snapshot()::text, coalesce(
   (select json_agg(json_build_array(b.id, e.task_id, e.run_id, e.is_quiet))
@@ -39,7 +40,9 @@ select pg_current_snapshot()::text, coalesce(
      select distinct x.task_id, x.run_id, e.kind = any(%(quiet)s) is_quiet from boards_event e
      cross join lateral (
        select e.task_id, e.run_id
-       union all select d.dependent_id, null from boards_taskdep d where d.dependency_id = e.task_id) x
+       union all select d.dependent_id, null from boards_taskdep d where d.dependency_id = e.task_id
+       union all select p.pk, null from boards_task f join boards_task p on p.pk = f.filed_by_task_id
+                  where f.pk = e.task_id and p.kept_open_by = 'filed') x
      where e.board_id = b.id and e.xid >= pg_snapshot_xmin(%(since)s::pg_snapshot)
        and not pg_visible_in_snapshot(e.xid, %(since)s::pg_snapshot)
      limit %(limit)s) e), '[]')

@@ -7,14 +7,14 @@ task are read as little `TaskRef`s, since a neighbour's output may be a megabyte
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
 
 from django.db import connection
 from django.db.models import Case, Exists, F, OuterRef, Q, Subquery, Value, When
 from django.db.models.fields.json import KT
-from django.db.models.functions import Now
+from django.db.models.functions import Left, Now
 from django.utils.translation import gettext as _
 
 from boards import policy
@@ -31,12 +31,24 @@ from boards.models import (
 )
 from boards.queries import partitions
 from boards.queries.drains import silent_since
+from boards.queries.filed import waited_for
 from boards.queries.task_acts import Act, TaskView, act_for, acts_for, hits
 from boards.queries.task_output import DiffLine, Shown, changes, shown
-from boards.queries.task_refs import Neighbours, Spend, TaskRef, neighbours, spend_of, start_state
+from boards.queries.task_refs import (
+    MAX_REFS,
+    Neighbours,
+    Spend,
+    TaskRef,
+    label_of,
+    neighbours,
+    refs,
+    spend_of,
+    start_state,
+)
 from boards.queries.task_words import EventLine, check_words, event_line, event_words
 from boards.queries.transcript import Line, Lines, lines_of
 from boards.states import LIVE, Status
+from boards.tasks.decisions import waits_for_filed
 
 __all__ = [
     "Act",
@@ -124,6 +136,7 @@ class TaskPage:
     output: Shown
     changes: list[DiffLine]
     spend: Spend | None
+    waits_for_filed: list[TaskRef] = field(default_factory=list)  # what keeps it open, once it has handed in
 
     @property
     def other_acts(self) -> list[Act]:
@@ -147,6 +160,19 @@ class TaskPage:
     def worker_name(self) -> str:
         """Who works it or handed it in, as people read it."""
         return self.view.assigned_name or self.task.assignee or self.board.default_worker or _("a worker")
+
+    @property
+    def filed_besides(self) -> list[TaskRef]:
+        """What it filed without what it waits for, which is listed above."""
+        waited_for = {ref.public_id for ref in self.waits_for_filed}
+        return [ref for ref in self.beside.filed if ref.public_id not in waited_for]
+
+    @property
+    def takes_messages(self) -> bool:
+        """Whether a worker that is at it looks for messages; a program does only where its roster entry says how."""
+        names = {entry.name: entry for entry in self.roster}
+        entry = names.get(self.task.assignee) or names.get(self.board.default_worker)
+        return entry is None or entry.kind != RosterEntry.Kind.COMMAND or entry.config.get("messages") == "stdin"
 
     @property
     def act(self) -> dict[str, Act]:
@@ -227,6 +253,7 @@ def task_page(task: Task, member: Member, *, attempt: int = 0, before: int = 0, 
         output=shown(task.output),
         changes=_changed_since(task, rows),
         spend=spend_of(part for row in rows for part in row.spend),
+        waits_for_filed=_filed(task) if waits_for_filed(task) else [],
     )
 
 
@@ -247,6 +274,17 @@ def events_page(task: Task, member: Member, *, before: int = 0, since: int = 0) 
     found = list(rows.filter(pk__gt=since)[: MAX_EVENTS + 1])
     lines = [event_line(event, member.user_id) for event in found[:MAX_EVENTS]]
     return EventPage(lines, lines[-1].key if len(found) > MAX_EVENTS else None)
+
+
+def _filed(task: Task) -> list[TaskRef]:
+    """What a task that handed in waits for; that may be on another board."""
+    filed = waited_for(task.pk, task.follow_up_of_id or task.pk)
+    here = refs(filed.filter(board=task.board_id))
+    fields = ("public_id", "title", Left("goal", 300), "status", "board__slug")
+    elsewhere = filed.exclude(board=task.board_id).values_list(*fields)[:MAX_REFS]
+    return here + [
+        TaskRef(key, label_of(title, goal) or key, status, slug) for key, title, goal, status, slug in elsewhere
+    ]
 
 
 def _now(task: Task) -> datetime:

@@ -16,6 +16,7 @@ from boards import policy
 from boards.models import Member, Task
 from boards.states import Status
 from boards.tasks.cleaning import CASCADE_WAS_HELD
+from boards.tasks.decisions import FILED
 
 MAX_STEERS = 50
 
@@ -110,6 +111,8 @@ def _not_claim(view: TaskView, member: Member) -> str:
 def _not_mine(view: TaskView, member: Member) -> str:
     if view.task.status != Status.IN_PROGRESS or view.worked_by is None:
         return _("Only a task that a person has started can be handed in or given back.")
+    if view.task.kept_open_by == FILED:
+        return _("It was handed in, and only waits for the tasks it filed.")
     return "" if view.worked_by == member.user_id else _("Somebody else has started it.")
 
 
@@ -174,6 +177,8 @@ def _not_reclaim(view: TaskView, member: Member) -> str:
 def _not_steer(view: TaskView, member: Member) -> str:
     if view.task.is_ended:
         return _("The task has ended. File a follow-up.")
+    if view.task.kept_open_by == FILED:
+        return _("It was handed in, so nobody reads a message. Send it to one of the tasks it filed.")
     if len(view.task.steers) >= MAX_STEERS:
         return _("A task takes %(most)d messages at most.") % {"most": MAX_STEERS}
     return ""

@@ -28,6 +28,7 @@ class TaskRef:
     public_id: str
     label: str
     status: str
+    board: str = ""  # another board than that of the page
 
     @property
     def ended_otherwise(self) -> bool:

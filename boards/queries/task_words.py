@@ -157,6 +157,10 @@ def _retried(event: Event) -> str:
     )
 
 
+def _retry_requested(event: Event) -> str:
+    return f"had it retried with {_first(event, 'with')}" if _first(event, "with") else "had it retried"
+
+
 def _edited(event: Event) -> str:
     if without := event.data.get("start_anyway_without"):
         return f"let it start without {_plain(without)}"
@@ -213,6 +217,12 @@ def _unrecorded(event: Event) -> str:
     return f"could not record the {what} of {_attempt(event)}, but {known}{_after(_first(event, 'error'))}"
 
 
+def _progressed(event: Event) -> str:
+    if event.data.get("kept_open_by"):
+        return f"handed in {_attempt(event)}, which stays open for the tasks it filed"
+    return f"reported progress{_after(_first(event, 'note', 'status_note'))}"
+
+
 def _other(event: Event) -> str:
     return (
         f"recorded {event.kind.replace('.', ' ').replace('_', ' ')}{_after(_first(event, 'reason', 'words', 'name'))}"
@@ -232,7 +242,7 @@ _KINDS: Final[Mapping[str, _Words]] = {
     "task.checked": (_checked, "check", "check"),
     "task.errored": (_errored, "stuck", "stuck"),
     "task.retried": (_retried, "again", ""),
-    "task.retry_requested": (_retried, "again", ""),
+    "task.retry_requested": (_retry_requested, "again", ""),
     "task.reclaimed": (_said("reclaimed it from a lost worker", "text", "reason"), "again", ""),
     "task.cancelled": (_cancelled, "skipped", "skipped"),
     "task.withdrawn": (lambda e: "withdrew it, since its due time passed", "clock", "skipped"),
@@ -242,7 +252,7 @@ _KINDS: Final[Mapping[str, _Words]] = {
     "task.labels_changed": (_changed("the labels", "labels"), "more", ""),
     "task.metadata_changed": (lambda e: "changed the metadata", "more", ""),
     "task.run_linked": (lambda e: f"linked {_attempt(e)} to its run", "link", ""),
-    "task.progressed": (_said("reported progress", "note", "status_note"), "more", ""),
+    "task.progressed": (_progressed, "more", ""),
     "task.steered": (_said("sent a message", "message", "text"), "right", ""),
     "task.handed_back": (_said("gave it back", "text", "reason"), "undo", ""),
     "task.skipped": (_said("skipped it", "text", "reason"), "skip", "skipped"),

@@ -247,6 +247,7 @@ def _debt_title(kind: str, subject: str) -> str:
         "deliver_gate": _("What “%(subject)s” may send could not be sent"),
         "late_check": _("The check of “%(subject)s” could not be handed over"),
         "deliver": _("Nobody could be told of “%(subject)s”"),
+        "settle_parent": _("“%(subject)s” waits for tasks that it filed, and could not be looked at again"),
         "cascade": _("What depends on “%(subject)s” could not be settled"),
     }
     return words.get(kind, _("“%(subject)s” still owes: %(kind)s")) % {

@@ -49,6 +49,7 @@ from boards.tasks.recorder_failures import note_recorder_failure
 from boards.tasks.recording import EndingSeen, record_ending, record_spend, spend_of, spend_view
 from boards.tasks.recounting import recount
 from boards.tasks.retention import drop_events, remove_ended
+from boards.tasks.settling_parents import settle_kept
 from boards.tasks.telling import clear_notice, resend_now, take_owed_notice
 from boards.tasks.types import (
     Claimed,
@@ -165,6 +166,7 @@ __all__ = [
     "set_assignee",
     "set_paused",
     "set_priority",
+    "settle_kept",
     "settle_many",
     "skip",
     "spend_of",

@@ -17,6 +17,7 @@ from boards.locks import Rank, taking
 from boards.models import Debt, Hold, Task, TaskDep, Visit
 from boards.states import TERMINAL, Cause, HoldKind, HoldState, Status, Verb
 from boards.tasks import notices
+from boards.tasks.decisions import SUSPENDED
 from boards.tasks.plain_rows import Statement
 
 if TYPE_CHECKING:
@@ -157,13 +158,15 @@ def waited_for(ended: Iterable[Ended]) -> set[int]:
     return set(found) if bad else set()
 
 
-def owe(one: Ended, is_waited_for: bool) -> None:
-    """The debts of one ending. A row that went back to pending owes nothing but the stop of its old worker."""
+def owe(one: Ended, is_waited_for: bool) -> Debt | None:
+    """The debts of one ending; answers its notice. A row that went back to pending owes nothing but the stop of its old
+    worker.
+    """
     lend = _owe_lend_end(one) if _is_withdrawn(one) else None
     stop = _owe_stop(one, after=lend)
     _owe_check(one)
     if one.task.status not in TERMINAL:
-        return
+        return None
     told = notices.is_owed_by(one)
     if _is_withdrawn(one):
         _owe_withdraw(one, stop or lend)
@@ -171,15 +174,15 @@ def owe(one: Ended, is_waited_for: bool) -> None:
     else:
         _owe_resume(one)
         cascade = _owe_cascade(one, told) if is_waited_for else None
-    if told:
-        notices.owe(one, cascade)
+    notice = notices.owe(one, cascade) if told else None
     if _is_withdrawn(one):
-        return
+        return notice
     if one.settlement.cancel_filed:
         _owe_children(one)
     if one.task.visit_id is not None:
         of_turn = one.settlement.cause == Cause.USER_CANCEL
         _owe_advance(one, after=stop if of_turn else None)
+    return notice
 
 
 def _owe_check(one: Ended) -> None:
@@ -238,7 +241,7 @@ def _owe_resume(one: Ended) -> None:
     Only a drain can, so it is owed only where a drain ran it.
     """
     task = one.task
-    if not one.was_suspended or task.status != Status.CANCELLED or not (one.claimed_by or {}).get("drain"):
+    if one.was_kept != SUSPENDED or task.status != Status.CANCELLED or not (one.claimed_by or {}).get("drain"):
         return
     data = {"attempt": task.attempts, "grant_no": task.grant_no}
     owing.owe("resume", f"resume:{task.pk}:{task.attempts}:{task.grant_no}", task=task, payer="drain", data=data)
@@ -288,10 +291,10 @@ def _reason(task: Task) -> str:
 
 
 def _owe_stop(one: Ended, after: Debt | None = None) -> Debt | None:
-    """A drain that still runs the row stops its worker; a suspended run has no process to stop."""
+    """A drain that still runs the row stops its worker; a run whose turn is over has no process to stop."""
     drain = (one.claimed_by or {}).get("drain")
     by_itself = one.settlement.options.claim is not None or one.settlement.verb is Verb.ABANDON
-    if not drain or by_itself or one.was != Status.IN_PROGRESS or one.was_suspended:
+    if not drain or by_itself or one.was != Status.IN_PROGRESS or one.was_kept:
         return None
     return owing.owe(
         "session_stop",

@@ -116,6 +116,8 @@ def required_text(value: object, field: str, limit: int) -> str:
 
 
 def checked_text(value: object, field: str, limit: int = MAX_TEXT) -> str:
+    if value == "":  # most fields of most filings
+        return ""
     if not isinstance(value, str):
         raise InvalidInput(f"{field} must be text.", field=field)
     if len(value) > limit:
@@ -125,7 +127,9 @@ def checked_text(value: object, field: str, limit: int = MAX_TEXT) -> str:
 
 def checked_title(value: object) -> str:
     text = checked_text(value, "title", MAX_TITLE)
-    if text and is_blank(text):
+    if not text:
+        return ""
+    if is_blank(text):
         raise InvalidInput("title looks blank. Leave it out, or write something that can be seen.", field="title")
     return text.strip()
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from enum import StrEnum
+from typing import Final
 
 from boards.errors import IllegalTaskTransition
 from boards.models import Task
@@ -16,6 +18,8 @@ from boards.states import ALREADY, TERMINAL, TRANSITIONS, Status, Verb
 from boards.tasks.types import Reason, Recorded, TaskWriteOutcome, Ticket
 
 DEFAULT_MAX_ABANDONMENTS = 3
+SUSPENDED: Final = "suspended"
+FILED: Final = "filed"
 
 
 def lapsed(task: Task, now: datetime) -> bool:
@@ -24,7 +28,12 @@ def lapsed(task: Task, now: datetime) -> bool:
 
 
 def suspended(task: Task) -> bool:
-    return task.kept_open_by == "suspended"
+    return task.kept_open_by == SUSPENDED
+
+
+def waits_for_filed(task: Task) -> bool:
+    """Handed in, and kept open by the tasks that it filed: its turn is over, and nobody takes it up again."""
+    return task.kept_open_by == FILED
 
 
 def is_claimable(task: Task, now: datetime) -> bool:
@@ -112,6 +121,8 @@ def decline(task: Task, verb: Verb, options: Options, now: datetime) -> TaskWrit
         if softened:
             return _declined(task, Reason.DISALLOWED, f"A task that is {status.label} cannot do that.")
         raise IllegalTaskTransition(task.public_id, status, _target(verb))
+    if ticket is not None and verb is not Verb.COMPLETE and waits_for_filed(task):
+        return handed_in(task)
     if ticket is not None and not owns_row(ticket, task, now):
         return _declined(task, Reason.LOST_CLAIM, "The claim has moved on, or its lease ran out.")
     if (options.if_lapsed and not lapsed(task, now)) or (options.if_spent and not is_spent(task, now)):
@@ -148,6 +159,30 @@ def tries_after_retry(task: Task) -> int | None:
 def completes_to(task: Task) -> Status:
     """Where a hand-in leads: done, or to the checker."""
     return Status.COMPLETED if task.checker == "none" else Status.NEEDS_CHECK
+
+
+def handed_in(task: Task) -> TaskWriteOutcome:
+    """The decline of what a worker says after its hand-in, while the task waits for what it filed: the result stays."""
+    return _declined(task, Reason.DISALLOWED, "It was handed in, and only waits for the tasks it filed.")
+
+
+class HandIn(StrEnum):
+    """What a hand-in does to a task that may be completed."""
+
+    END = "end"
+    KEEP = "keep"  # it stays open, with what was handed in
+    NOTHING = "nothing"
+
+
+def hand_in(task: Task, *, looked_again: bool, keeping: bool) -> HandIn:
+    """Whether a result ends its task now (spec: 03 section 4.5). `keeping`: a task that it filed holds it.
+
+    `looked_again`: nobody hands in; a filed task has ended, and what was handed in before may count now. What was
+    handed in first stays: a repeat of it changes nothing, and neither does a look at a task that is not kept.
+    """
+    if waits_for_filed(task) is not looked_again or (looked_again and keeping):
+        return HandIn.NOTHING
+    return HandIn.KEEP if keeping else HandIn.END
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from boards.event_log import Entry, record
 from boards.locks import engine_transaction, lock_board
 from boards.models import Board, Task, TaskDep
 from boards.states import TERMINAL, Status
-from boards.tasks import aftermath, by_keys, cleaning, partitions, rows, verbs
+from boards.tasks import aftermath, by_keys, cleaning, decisions, partitions, rows, verbs
 from boards.tasks.types import Reason, Recorded, TaskWriteOutcome
 
 Rule = Literal["before_start", "until_finished"]
@@ -72,7 +72,8 @@ def update_task(chain: Chain, task: Task | int, *, unless_it_starts: bool = Fals
     `unless_it_starts`: raise WouldStart where new dependencies would let it start, so that a person can be asked.
     `status` is held or pending (with other fields, if wanted) or cancelled, alone; `message` is a steer, alone.
     Raises TaskFinished, FieldLocked, NothingToUpdate, InvalidInput, UnknownAssignee, DependencyLoop and its kin,
-    CancelTakesNoEdits, MessageTakesNoEdits, SteerLimit, TerminalTaskWriteDeclined, TaskWriteDeclined.
+    CancelTakesNoEdits, MessageTakesNoEdits, MessageNotSupported,
+    SteerLimit, TerminalTaskWriteDeclined, TaskWriteDeclined.
     """
     if not fields:
         raise errors.NothingToUpdate
@@ -236,12 +237,19 @@ def _refuse_loop(row: Task, dependencies: list[Task]) -> None:
 
 @engine_transaction
 def steer(chain: Chain, task: Task | int, message: str) -> TaskWriteOutcome:
-    """Send a message to a task: the running worker reads it at its next look, or else the next attempt."""
+    """Send a message to a task: the running worker reads it at its next look, or else the next attempt.
+
+    Raises MessageNotSupported for one that was handed in and waits for what it filed: it has neither.
+    """
     text = cleaning.required_text(message, "message", 20_000)
     row, now = rows.lock_one(task)
     _require(chain, row, "tasks.steer")
     if row.status in TERMINAL:
         raise errors.TaskFinished
+    if decisions.waits_for_filed(row):
+        raise errors.MessageNotSupported(
+            "It was handed in and waits for the tasks it filed, so nobody reads a message. Send it to one of those."
+        )
     if len(row.steers) >= MAX_STEERS:
         raise errors.SteerLimit
     steers = [*row.steers, {"n": len(row.steers) + 1, "text": text, "by": chain.name, "at": now.isoformat()}]

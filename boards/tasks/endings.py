@@ -23,7 +23,7 @@ from boards.lines import lines, literal
 from boards.locks import Rank, engine_transaction, taking
 from boards.models import Attempt, Board, Task
 from boards.states import Status, Verb
-from boards.tasks import aftermath, budgets, decisions, notices, plain_rows, recording, rows
+from boards.tasks import aftermath, budgets, decisions, filed_work, notices, plain_rows, recording, rows
 from boards.tasks.cleaning import report_json, report_line
 from boards.tasks.decisions import Options
 from boards.tasks.plain_rows import Statement
@@ -59,6 +59,7 @@ class Settlement:
     told: frozenset[str] = frozenset()  # sessions that hear of it by the ending that cascaded here
     due_at: datetime | None = None  # the due time that passed, of a withdraw
     asked: bool = False  # the turn asked a person beside the task's own questions
+    looked_again: bool = False  # nobody hands in: a task that it filed has ended
 
 
 @dataclass(slots=True)
@@ -71,7 +72,7 @@ class Ended:
     ending: str  # of the attempt; "" where none was open
     claimed_by: dict[str, Any] | None
     lease_ms: int | None
-    was_suspended: bool
+    was_kept: str  # what kept it open, its turn over; "" where a worker was at it, or none
     run_id: int | None = None  # the flow run whose step the task is
 
 
@@ -87,14 +88,18 @@ def settle_many(
     settlements = [replace(s, text=report_line(s.text)) if s.text else s for s in settlements]
     budget = _Budget(settlements)
     locked = rows.lock_to_end(s.task_key for s in settlements)
-    planned = _plan_all(settlements, locked, budget)
+    handed_in = {s.task_key for s in settlements if s.verb is Verb.COMPLETE}
+    keeping = filed_work.keeping(handed_in & locked.filers)
+    planned = _plan_all(settlements, locked, budget, keeping)
     landed = rows.write_many([plan.write for plan in planned if isinstance(plan, _Plan)])
     budget.give_back_unused(landed)
     outcomes = [_outcome(plan, landed) for plan in planned]
-    ended = [plan.ended for plan in planned if isinstance(plan, _Plan) and plan.ended.task.pk in landed]
-    of_runs = aftermath.runs_of(one.task for one in ended)
-    for one in ended:
-        one.run_id = of_runs.get(one.task.visit_id or 0)
+    written = [plan for plan in planned if isinstance(plan, _Plan) and plan.ended.task.pk in landed]
+    of_runs = aftermath.runs_of(plan.ended.task for plan in written)
+    for plan in written:
+        plan.ended.run_id = of_runs.get(plan.ended.task.visit_id or 0)
+    ended = [plan.ended for plan in written if not plan.keeps]
+    kept = [plan.ended for plan in written if plan.keeps]
     completed = [e.task.pk for e in ended if e.task.status == Status.COMPLETED]
     taking(Rank.ATTEMPT)
     # One trip, and a snapshot for each.
@@ -104,13 +109,13 @@ def settle_many(
     if closing is not None:
         closing(len(ended))
     waited_for = aftermath.waited_for(ended)
-    for one in ended:
-        aftermath.owe(one, one.task.pk in waited_for)
-    for plan in planned:
-        if isinstance(plan, _Plan) and plan.unrecorded and plan.ended.task.pk in landed:
+    told = {one.task.pk: aftermath.owe(one, one.task.pk in waited_for) for one in ended}
+    filed_work.owe_looks(ended, told)
+    for plan in written:
+        if plan.unrecorded:
             recording.note_failure(plan.ended.task, *plan.unrecorded)
-    notices.release(one.task.pk for one in ended if one.ending)
-    record_all(_event(one) for one in ended)
+    notices.release(one.task.pk for one in [*ended, *kept] if one.ending)
+    record_all([*map(_event, ended), *(filed_work.kept_event(one) for one in kept)])
     return outcomes
 
 
@@ -154,24 +159,27 @@ class _Budget:
 class _Plan:
     write: rows.Write
     ended: Ended
+    keeps: bool = False  # it is no ending: tasks that it filed keep the row open
     unrecorded: tuple[str, str] | None = None  # the ending that the board's own code did not take down, and why
 
 
 def _plan_all(
-    settlements: Sequence[Settlement], locked: rows.Locked, budget: _Budget
+    settlements: Sequence[Settlement], locked: rows.Locked, budget: _Budget, keeping: Collection[int]
 ) -> list[_Plan | TaskWriteOutcome]:
     plans: dict[int, _Plan] = {}
     planned = []
     for settlement in settlements:
         before = plans.get(settlement.task_key)
-        one = _repeat(before, settlement, locked) if before else _plan(settlement, locked, budget)
+        one = _repeat(before, settlement, locked) if before else _plan(settlement, locked, budget, keeping)
         if isinstance(one, _Plan):
             plans[settlement.task_key] = one
         planned.append(one)
     return planned
 
 
-def _plan(settlement: Settlement, locked: rows.Locked, budget: _Budget) -> _Plan | TaskWriteOutcome:
+def _plan(
+    settlement: Settlement, locked: rows.Locked, budget: _Budget, keeping: Collection[int]
+) -> _Plan | TaskWriteOutcome:
     """What to write for one settlement, or why nothing is."""
     task = locked.get(settlement.task_key)
     if task is None or task.board.space_id != settlement.chain.space_id:
@@ -180,20 +188,36 @@ def _plan(settlement: Settlement, locked: rows.Locked, budget: _Budget) -> _Plan
     refusal = refusal or _still_asking(settlement, task)
     if refusal is not None:
         return refusal
+    if settlement.verb is Verb.COMPLETE:
+        match decisions.hand_in(task, looked_again=settlement.looked_again, keeping=task.pk in keeping):
+            case decisions.HandIn.NOTHING:
+                return TaskWriteOutcome(Recorded.UNCHANGED, task.status)
+            case decisions.HandIn.KEEP:
+                return _keep(settlement, task)
     changes, ending = _changes(settlement, task, budget, locked.now)
     name = recording.ending_name(settlement.verb, changes["status"])
     problem = recording.add_metadata(task, name, changes)
     write = rows.Write(task, changes, settlement.options.claim is not None, settlement.receipt)
     ending = ending if task.status == Status.IN_PROGRESS else ""
-    seen = Ended(
-        settlement, task, task.status, ending, task.claimed_by, task.lease_duration_ms, decisions.suspended(task)
-    )
-    return _Plan(write, seen, (name, problem) if problem else None)
+    return _Plan(write, _seen(settlement, task, ending), unrecorded=(name, problem) if problem else None)
+
+
+def _keep(settlement: Settlement, task: Task) -> _Plan:
+    """The turn is over, and the task stays open for what it filed."""
+    changes = filed_work.kept(report_json(settlement.output))
+    write = rows.Write(task, changes, settlement.options.claim is not None, settlement.receipt)
+    return _Plan(write, _seen(settlement, task, Attempt.Ending.COMPLETED), keeps=True)
+
+
+def _seen(settlement: Settlement, task: Task, ending: str) -> Ended:
+    return Ended(settlement, task, task.status, ending, task.claimed_by, task.lease_duration_ms, task.kept_open_by)
 
 
 def _repeat(before: _Plan, settlement: Settlement, locked: rows.Locked) -> TaskWriteOutcome:
     """A second ending of one row in one batch finds the row as the first leaves it, and changes nothing."""
     after = copy.copy(before.ended.task)
+    if before.keeps:
+        return TaskWriteOutcome(Recorded.DECLINED, after.status, Reason.LOST_CLAIM, "It was handed in meanwhile.")
     after.status, after.lease_until = before.write.changes["status"], None
     refusal = decisions.decline(after, settlement.verb, replace(settlement.options, advisory=True), locked.now)
     return refusal or TaskWriteOutcome(Recorded.DECLINED, after.status, Reason.LOST_CLAIM, "It has ended meanwhile.")
@@ -254,7 +278,7 @@ def _complete(settlement: Settlement, task: Task) -> tuple[dict[str, Any], str]:
     changes = {
         **_CLEARED,
         "status": to,
-        "output": report_json(settlement.output),
+        "output": settlement.output if settlement.looked_again else report_json(settlement.output),
         "output_is_checkpoint": False,
     }
     changes |= {"error": "", "completed_at": rows.NOW if done else None}

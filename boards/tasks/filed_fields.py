@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
+from typing import Any, Final
 
 from boards import errors
 from boards.models import Board
 from boards.states import HoldKind
 from boards.tasks import cleaning
 from boards.tasks.types import Filing, HoldFiling
+
+# Options of a wait, which belong to `get_task`.
+WAITING: Final = frozenset({"wait", "deadline_ms"})
+
+
+def refuse_waiting(names: Iterable[str], index: int | None = None) -> None:
+    """Raise CreateTaskDoesNotWait where a filing, as a mapping of names, also asks to wait. `index`: in a batch."""
+    if found := sorted(WAITING.intersection(names)):
+        facts: dict[str, Any] = {} if index is None else {"index": index}
+        raise errors.CreateTaskDoesNotWait(field=found[0], **facts)
 
 
 def checked_filing(filing: Filing, board: Board) -> Filing:

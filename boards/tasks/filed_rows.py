@@ -86,15 +86,23 @@ def fresh(
     chain: Chain, board: Board, filings: Sequence[Filing], plan: Plan, session_id: uuid.UUID | None
 ) -> list[Task]:
     """The rows of the filings as they are stored, in their order; nothing is written."""
-    filer_id = session_id or chain.session_id or _service_session(chain).pk
-    tasks = []
     parent, visit = plan.parent, plan.visit
+    of_all = {
+        "board_id": board.pk,
+        "partition": plan.partition,
+        "visit_id": visit.pk if visit else None,
+        "filed_by_task_id": parent.pk if parent else None,
+        "filer_id": session_id or chain.session_id or _service_session(chain).pk,
+        "created_by_id": chain.user_id,
+        "filed_by": chain.name,
+    }
+    tasks = []
     met = {name for name, task in plan.dependencies.items() if task.status == Status.COMPLETED}
     for filing, name, digest in zip(filings, plan.names, plan.hashes, strict=True):
-        root = plan.roots.get(filing.follow_up_of)
+        root = plan.roots.get(filing.follow_up_of) if filing.follow_up_of else None
         task = plain_rows.fresh(
             board,
-            partition=plan.partition,
+            of_all,
             public_id=name,
             incarnation_id=uuid.uuid4(),
             goal=filing.goal,
@@ -110,14 +118,9 @@ def fresh(
             checker=filing.checker,
             max_attempts=filing.max_attempts,
             status=Status.HELD if filing.held else Status.PENDING,
-            unmet_deps=sum(dep not in met for dep in filing.deps),
+            unmet_deps=sum(dep not in met for dep in filing.deps) if filing.deps else 0,
             open_holds=len(filing.holds),
             follow_up_of_id=root.pk if root else None,
-            visit_id=visit.pk if visit else None,
-            filed_by_task_id=parent.pk if parent else None,
-            filer_id=filer_id,
-            created_by_id=chain.user_id,
-            filed_by=chain.name,
             stage=filing.stage if visit else "",
             required=filing.required if visit else None,
         )

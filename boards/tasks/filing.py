@@ -18,12 +18,12 @@ from django.db import connection
 
 from boards import errors, policy
 from boards.actors import Chain
-from boards.locks import Rank, engine_transaction, sorted_keys, taking
+from boards.locks import Rank, engine_transaction, joins_another, sorted_keys, taking
 from boards.models import Board, IdempotencyKey, Task, Visit
 from boards.states import TERMINAL, Status
 from boards.tasks import budgets, cleaning, filed_rows, follow_ups, idempotency, partitions, plain_rows, straight
 from boards.tasks.current import current_claim
-from boards.tasks.filed_fields import checked_filing
+from boards.tasks.filed_fields import checked_filing, refuse_waiting
 from boards.tasks.types import Filing
 
 MAX_BATCH = 1_000
@@ -55,7 +55,7 @@ def file_task(
 ) -> Task:
     """File one task. Raises a Refusal with one of the codes of 01 section 3; nothing is written then."""
     context = Context(visit, filed_by_task, session_id, allow_same, idempotency_key)
-    return _file(chain, board, [filing or _filing(named)], context)[0]
+    return _file(chain, board, [filing or filing_of(named)], context)[0]
 
 
 def file_tasks(
@@ -93,8 +93,17 @@ def _file(chain: Chain, board: Board, filings: Sequence[Filing], context: Contex
 
 
 def _straight_on(chain: Chain, board: Board, filings: Sequence[Filing], context: Context) -> Task | None:
-    """One ordinary filing, in one statement; None where anything is the matter with it."""
-    if len(filings) > 1 or context.visit or context.filed_by_task or not straight.is_ordinary(filings[0]):
+    """One ordinary filing, in one statement; None where anything is the matter with it.
+
+    Not within another engine transaction: what it has locked there would stand before the long way's own locks.
+    """
+    if (
+        joins_another()
+        or len(filings) > 1
+        or context.visit
+        or context.filed_by_task
+        or not straight.is_ordinary(filings[0])
+    ):
         return None
     hashes = [cleaning.goal_hash(filings[0].goal)]
     plan = filed_rows.Plan([""], hashes, {}, {}, context.partition, None, None)
@@ -103,7 +112,9 @@ def _straight_on(chain: Chain, board: Board, filings: Sequence[Filing], context:
     return task if straight.file(chain, board, task, twins) else None
 
 
-def _filing(named: Mapping[str, Any]) -> Filing:
+def filing_of(named: Mapping[str, Any]) -> Filing:
+    """The filing that a mapping of names says. Raises CreateTaskDoesNotWait, and InvalidInput for an unknown name."""
+    refuse_waiting(named)
     if unknown := sorted(named.keys() - {each.name for each in fields(Filing)}):
         raise errors.InvalidInput(f"{unknown[0]} cannot be filed.", field=unknown[0])
     return Filing(**{"goal": "", **named})
@@ -199,6 +210,7 @@ def _reserve(
         partitions.require_kept(kept)
         if goals:
             _check_not_open(filings, hashes, {(digest, assignee): key for digest, assignee, key in between[1]})
+            _check_not_twice(filings, hashes)
     except errors.Refusal:
         if counted:
             budgets.give_back_ids(board, context.partition, len(filings))
@@ -252,6 +264,19 @@ def _check_not_open(filings: Sequence[Filing], hashes: Sequence[str], twins: Map
             task = Task.objects.get(pk=twin)
             sentence = f"“{task.label}” is open already with the same goal."
             raise errors.AlreadyOpen(sentence, task_id=task.public_id, index=index)
+
+
+def _check_not_twice(filings: Sequence[Filing], hashes: Sequence[str]) -> None:
+    """The same goal for the same assignee stands once in a batch; the other is named by its title."""
+    first: dict[tuple[str, str], int] = {}
+    for index, (filing, digest) in enumerate(zip(filings, hashes, strict=True)):
+        if filing.follow_up_of:
+            continue
+        other = first.setdefault((digest, filing.assignee), index)
+        if other != index:
+            label = Task(title=filings[other].title, goal=filings[other].goal).label
+            sentence = f"“{label}” stands in this batch already with the same goal, as task {other + 1}."
+            raise errors.AlreadyOpen(sentence, index=index)
 
 
 def _check_enqueued(board: Board, partition: str, filings: Sequence[Filing], filed_before: int) -> None:

@@ -67,22 +67,25 @@ def _move(
     return TaskWriteOutcome(Recorded.RECORDED, row.status)
 
 
-def retry(chain: Chain, task: Task | int, *, with_dependents: bool = False) -> TaskWriteOutcome:
+def retry(chain: Chain, task: Task | int, *, with_dependents: bool = False, requested_by: str = "") -> TaskWriteOutcome:
     """Start an errored or cancelled task again: the same row, with its error as feedback.
 
     `with_dependents` also retries those that its ending cancelled; one that nobody had released is held again.
-    Declines with `disallowed`, `settling`, `dependency-ended` or `retry-budget`.
+    `requested_by`: the retry was asked of something else, named here, and reaches the task by it: a flow's step, or the
+    task that it depends on. Its event is `task.retry_requested` then, and `task.retried` where the task itself was
+    meant. Declines with `disallowed`, `settling`, `dependency-ended` or `retry-budget`.
     """
-    outcome = _retry(chain, task)
+    outcome = _retry(chain, task, requested_by)
     if with_dependents and outcome.result is Recorded.RECORDED:
         key = task.pk if isinstance(task, Task) else task
+        label = Task.objects.only("title", "goal", "public_id").get(pk=key).label
         for dependent in cancelled_by(key):
-            _retry(chain, dependent, as_it_was=True)
+            _retry(chain, dependent, f"“{label}”", as_it_was=True)
     return outcome
 
 
 @engine_transaction
-def _retry(chain: Chain, task: Task | int, *, as_it_was: bool = False) -> TaskWriteOutcome:
+def _retry(chain: Chain, task: Task | int, requested_by: str, *, as_it_was: bool = False) -> TaskWriteOutcome:
     seen = _seen(chain, task)
     early = _no_retry(seen)
     if early is not None:
@@ -118,7 +121,8 @@ def _retry(chain: Chain, task: Task | int, *, as_it_was: bool = False) -> TaskWr
         return _declined(row, Reason.DISALLOWED, "The task changed meanwhile.")
     if asked:
         aftermath.ask_again(chain, row)
-    _record(chain, row, "task.retried", was)
+    kind, data = ("task.retry_requested", {"with": requested_by}) if requested_by else ("task.retried", {})
+    _record(chain, row, kind, was, data)
     if was_held:
         return _move(chain, row, Verb.HOLD, {"status": Status.HELD}, "task.held", now)
     return TaskWriteOutcome(Recorded.RECORDED, row.status)

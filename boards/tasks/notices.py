@@ -124,9 +124,9 @@ def _filer_kind(task: Task) -> str:
     return task.filer.kind if any(filer for _, filer in HANDLERS) else ""
 
 
-def owe(one: Ended, cascade: Debt | None) -> None:
+def owe(one: Ended, cascade: Debt | None) -> Debt:
     task = one.task
-    owing.owe(
+    return owing.owe(
         KIND,
         f"notice:{task.pk}:{task.attempts}:{task.revision}",
         task=task,

@@ -79,12 +79,12 @@ def read(model: type[Row], values: Sequence[Any], without: frozenset[str] = froz
     return made
 
 
-def fresh(board: Board, **given: Any) -> Task:
-    """A task of that board that is not stored yet, by attribute names; `insert` stores it. What is not given has its
-    default.
+def fresh(board: Board, of_all: dict[str, Any], **given: Any) -> Task:
+    """A task of that board that is not stored yet, by attribute names: `of_all` are those that a batch has in common.
+    `insert` stores it. What is not given has its default.
     """
-    made = _bare(Task, _defaults(), _names(Task))
-    made.__dict__.update(given, board_id=board.pk, steers=[], write_log=[])
+    made = Task.__new__(Task)
+    made.__dict__ = {**_defaults(), **of_all, **given, "steers": [], "write_log": [], "_state": _state()}
     made._state.fields_cache["board"] = board
     return made
 
@@ -152,7 +152,7 @@ def _insert_statement() -> str:
     fields = {field.attname: field for field in Task._meta.concrete_fields}
     targets = [str(fields[name].column) for name in _FILED]
     sources = ["array(select jsonb_array_elements_text(v.labels))" if n == "labels" else f"v.{n}" for n in _FILED]
-    for name, value in zip(_names(Task), _defaults(), strict=True):
+    for name, value in _defaults().items():
         if name not in _FILED and name not in _MADE_BY_DATABASE and value is not None:
             targets.append(str(fields[name].column))
             sources.append(_literal(value))
@@ -189,14 +189,19 @@ def _bare(model: type[Row], values: Sequence[Any], names: Sequence[str]) -> Row:
     """A stored row without the field by field work of a model's `__init__`, which costs more than the reading."""
     made = model.__new__(model)
     made.__dict__.update(zip(names, values, strict=False))
-    made._state = state = ModelState()
-    state.adding, state.db = False, DEFAULT_DB_ALIAS
+    made._state = _state()
     return made
 
 
+def _state() -> ModelState:
+    state = ModelState()
+    state.adding, state.db = False, DEFAULT_DB_ALIAS
+    return state
+
+
 @cache
-def _defaults() -> list[Any]:
-    return [
-        None if field.attname in _MADE_BY_DATABASE or field.attname in _FILED else field.get_default()
+def _defaults() -> dict[str, Any]:
+    return {
+        field.attname: None if field.attname in _MADE_BY_DATABASE or field.attname in _FILED else field.get_default()
         for field in Task._meta.concrete_fields
-    ]
+    }

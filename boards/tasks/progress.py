@@ -34,6 +34,8 @@ def report_progress(
         raise TaskNotFound
     if refusal := decisions.lost(claim, row, now):
         return refusal
+    if decisions.waits_for_filed(row):
+        return decisions.handed_in(row)
     changes: dict[str, Any] = {}
     if note is not None:
         changes["status_note"] = report_line(note)

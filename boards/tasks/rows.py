@@ -50,6 +50,7 @@ class Locked(dict[int, Task]):
     """Rows by key, locked until the transaction ends, and the database's time of the look."""
 
     now: datetime
+    filers: set[int]  # those that have filed tasks themselves; known where rows are locked to be ended
 
 
 def lock(keys: Iterable[int]) -> Locked:
@@ -75,15 +76,18 @@ def lock_to_end(keys: Iterable[int]) -> Locked:
     """
     taking(Rank.TASK)
     wanted = literal(sorted_keys(keys))
-    return _read([(_LOCK_WITH_DEPENDENTS, [wanted, wanted]), (_select(_TOLD), [wanted]), (_BOARDS, [wanted])], _TOLD)
+    statements = [(_LOCK_WITH_DEPENDENTS, [wanted, wanted]), (_select(_TOLD, _FILED), [wanted]), (_BOARDS, [wanted])]
+    return _read(statements, _TOLD)
 
 
 @cache
-def _select(without: frozenset[str]) -> str:
-    return f"""select {plain_rows.columns(Task, "t", without)}, statement_timestamp() from boards_task t
+def _select(without: frozenset[str], filed: str = "false") -> str:
+    return f"""select {plain_rows.columns(Task, "t", without)}, {filed}, statement_timestamp() from boards_task t
                 where t.pk = any(%s::bigint[])"""
 
 
+# Not as `exists`: that the planner may answer from a table of all filed tasks.
+_FILED: Final = "(select c.pk from boards_task c where c.filed_by_task_id = t.pk limit 1) is not null"
 # The keys as an array and not as a subquery: they stay an index condition.
 _LOCK_WITH_DEPENDENTS: Final = """
     select count(*) from (
@@ -100,11 +104,14 @@ def _read(statements: Sequence[plain_rows.Statement], without: frozenset[str] = 
     *_, found, boards = plain_rows.answers(statements)
     known = {board.pk: board for board in (plain_rows.read(Board, row) for row in boards)}
     locked = Locked()
+    locked.filers = set()
     for row in found:
         task = plain_rows.read(Task, row, without)
         task.board = known[task.board_id]
         locked[task.pk] = task
-        locked.now = row[-1]
+        *_, filed, locked.now = row
+        if filed:
+            locked.filers.add(task.pk)
     return locked
 
 

@@ -207,7 +207,12 @@ def clear_notice(taken: Taken) -> bool:
     """The notice was told: that one attempt and ending is owed no more. False where somebody else has it by now."""
     taking(Rank.DEBT)
     mine = Debt.objects.filter(pk=taken.debt_id, state=Debt.State.OWED, data__taken__token=taken.token)
-    return bool(mine.delete()[0])
+    if not mine.select_for_update(no_key=True).values_list("pk", flat=True):
+        return False
+    paying.pay_after_commit(paying.free(taken.debt_id))  # what waited for it to be heard
+    with connection.cursor() as cursor:
+        cursor.execute("delete from boards_debt where id = %s", [taken.debt_id])
+    return True
 
 
 def resend_now(session_id: uuid.UUID | str) -> int:
@@ -247,7 +252,7 @@ def _untaken(taken: Taken, more: str, sets: str, words: str = "") -> None:
         )
 
 
-@given_up(KIND)
+@given_up(KIND, lets_go=True)
 @engine_transaction
 def note_undeliverable(debt: Debt) -> None:
     """Say on the row that its filer was never told."""

@@ -24,7 +24,7 @@ from boards.states import Status
 _CAUSES: Final = {
     "check": ("task.handed_in",),
     "stuck": ("task.errored",),
-    "assigned": ("task.filed", "task.assignee_changed", "task.released", "task.retried"),
+    "assigned": ("task.filed", "task.assignee_changed", "task.released", "task.retried", "task.retry_requested"),
 }
 DELIVER: Final = "deliver"
 ALL: Final = Q()

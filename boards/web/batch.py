@@ -38,7 +38,8 @@ class Wrong:
     sentence: str
     number: int = 0
     short: str = ""
-    twin: str = ""  # the id of the open task with the same goal
+    same: bool = False  # another task has the same goal, and it may be filed anyway
+    twin: str = ""  # the id of that one, where it is on the board
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -101,8 +102,8 @@ def _refused(refusal: Refusal, lines: Sequence[Line], filings: Sequence[Filing])
     index = _index_of(refusal, filings)
     if index is None or (field in SHARED and not (field == "assignee" and lines[index].assignee)):
         return ({field: refusal.sentence}, []) if field in SHARED else ({}, [Wrong(refusal.sentence)])
-    twin = str(refusal.facts.get("task_id", "")) if isinstance(refusal, AlreadyOpen) else ""
-    return {}, [Wrong(refusal.sentence, lines[index].number, lines[index].short, twin)]
+    same, twin = isinstance(refusal, AlreadyOpen), str(refusal.facts.get("task_id", ""))
+    return {}, [Wrong(refusal.sentence, lines[index].number, lines[index].short, same, twin if same else "")]
 
 
 def _index_of(refusal: Refusal, filings: Sequence[Filing]) -> int | None:

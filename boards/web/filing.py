@@ -36,7 +36,8 @@ class Quick:
     line: str = ""
     assignee: str = ""
     error: str = ""
-    twin: str = ""  # the id of the open task with the same goal
+    same: bool = False  # another task has the same goal, and it may be filed anyway
+    twin: str = ""  # the id of that one, where it is on the board
     filed: list[Task] = field(default_factory=list)
 
 
@@ -52,7 +53,8 @@ def file_task(request: MemberRequest, slug: str) -> HttpResponse:
         filed = _file_line(request, facts, quick)
     except Refusal as refusal:
         quick.error = refusal.sentence
-        quick.twin = str(refusal.facts.get("task_id", "")) if isinstance(refusal, AlreadyOpen) else ""
+        quick.same = isinstance(refusal, AlreadyOpen)
+        quick.twin = str(refusal.facts.get("task_id", "")) if quick.same else ""
     else:
         quick = Quick(assignee=quick.assignee, filed=filed)
     return _answer(request, facts, quick)

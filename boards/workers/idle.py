@@ -10,11 +10,13 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
-from django.db.models import Count, Exists, OuterRef, Q
+from django.db.models import Count, Exists, OuterRef, Q, QuerySet
 from django.db.models.functions import Coalesce
 
-from boards.models import Board, RosterEntry, Task
+from boards.models import Board, Debt, RosterEntry, Task
 from boards.states import TERMINAL, Status
+from boards.tasks.decisions import FILED
+from boards.tasks.filed_work import KIND
 
 
 class Verdict(StrEnum):
@@ -82,7 +84,8 @@ def ask(
 
 def standing(board: Board, unserved: Collection[str] = ()) -> Standing:
     """Count the tasks of a board as the idle question sees them: a person's ready task waits on people, and that of
-    a name which nobody serves on whoever brings its worker.
+    a name which nobody serves on whoever brings its worker. One that waits for what it filed is being worked, unless
+    all of that waits itself.
     """
     people = RosterEntry.objects.filter(board=board, kind=RosterEntry.Kind.PERSON).values("name")
     # What waits for another of its chain moves when that one does: it is counted there.
@@ -94,6 +97,7 @@ def standing(board: Board, unserved: Collection[str] = ()) -> Standing:
     served = ~Q(assignee__in=people) & ~Q(assignee__in=list(unserved))
     ready = Q(status=Status.PENDING, unmet_deps=0, open_holds=0) & served & ~(has_chain & chain_busy)
     worked = Q(status=Status.IN_PROGRESS) & (Q(lease_until__isnull=False) | Q(resume_ready_at__isnull=False))
+    worked |= Q(kept_open_by=FILED) & ~Q(Exists(_filed_here()))
     open_rows = ~Q(status__in=sorted(TERMINAL))
     found = Task.objects.filter(board=board)
     counts = found.aggregate(
@@ -103,6 +107,17 @@ def standing(board: Board, unserved: Collection[str] = ()) -> Standing:
     )
     statuses = dict(found.order_by().values_list("status").annotate(n=Count("pk")))
     return Standing(counts["moving"], counts["open"] - counts["moving"], counts["denied"], statuses)
+
+
+def _filed_here() -> QuerySet[Task]:
+    """What a task filed on its own board and is open: it speaks for whoever waits for it. Where nothing does, what was
+    filed is worked on another board, or the look that ends the task is on its way.
+    """
+    filed = Task.objects.filter(filed_by_task=OuterRef("pk"), board=OuterRef("board"))
+    looked_at = Debt.objects.filter(kind=KIND, task=OuterRef("filed_by_task"), state=Debt.State.OWED)
+    elsewhere = Task.objects.filter(filed_by_task=OuterRef("filed_by_task")).exclude(board=OuterRef("board"))
+    open_rows = ~Q(status__in=sorted(TERMINAL))
+    return filed.filter(open_rows).exclude(Exists(looked_at)).exclude(Exists(elsewhere.filter(open_rows)))
 
 
 LABELS: Final = {status.value: status.label for status in Status}

@@ -18,7 +18,8 @@ from uuid import UUID
 from boards import flows, people, tasks
 from boards.actors import Chain
 from boards.models import Hold, Task
-from boards.tasks import Filing, Line, LostClaim, TaskWriteOutcome, Ticket
+from boards.tasks import Line, LostClaim, TaskWriteOutcome, Ticket
+from boards.tasks.filing import filing_of
 from boards.workers import plain_json
 from boards.workers.databases import own_connection, patiently
 from boards.workers.protocol import Answer, Ask, Stopped
@@ -115,7 +116,7 @@ class DatabasePort:
             lambda: tasks.file_task(
                 self.chain,
                 task.board,
-                Filing(**filing),
+                filing_of(filing),
                 filed_by_task=task,
                 session_id=self.session_id,
                 idempotency_key=key,

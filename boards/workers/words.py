@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Final, TypeVar
 
+from boards.states import Status, Verb
 from boards.workers.adapters import Failed
 from boards.workers.runner import Run
 from boards.workers.settling import Settled
@@ -28,6 +29,8 @@ def ended(one: Settled) -> str:
         return f"{run.who} ended {label}, but the result could not be recorded ({one.unrecorded})"
     if one.outcome is not None and not one.outcome.landed:
         return f"{run.who} came too late for {label}"
+    if one.verb is Verb.COMPLETE and one.outcome is not None and one.outcome.status == Status.IN_PROGRESS:
+        return f"{run.who} handed in {label}, which waits for the tasks it filed"
     took = f" in {time.monotonic() - run.began:.1f} s" if run.began else ""
     error = run.ending.error.splitlines()[0][:160] if isinstance(run.ending, Failed) else ""
     endings = {

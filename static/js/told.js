@@ -1,51 +1,69 @@
 // Tells of new rows in this browser, by a notification and a sound where the reader wants them. The page's own socket
 // says that something changed; what it is, is asked of the server. Of several open pages one tells: they share what
-// was told, in storage, one at a time. Without storage the page tells what comes while it is open.
+// was told, one at a time. A row is told in the turn that keeps it: a page that goes away in between tells it not or
+// twice, and nothing is kept that nobody was told of.
+import { turn } from "./told_kept.js";
 
 const { told, toldAs, news } = document.body.dataset;
 const NAME = `told:${toldAs}`;
 const SEEN = 300;
 const ONE_BY_ONE = 3; // more at once are told in one
 const GAP = 1_000;
+const MINUTE = 60_000;
+const PATIENCE = 30_000; // who asks keeps the others waiting
 const wants = new Set((told ?? "").split(" "));
-let kept = null;
 let timer = 0;
-let lastAt = 0;
+let dueAt = Infinity;
+let lastAt = -Infinity;
+let failures = 0;
 
+/** Look so long from now, but not twice in a second; what is planned for sooner stays. */
 function plan(wait = 0) {
-  timer ||= setTimeout(look, Math.max(wait, lastAt + GAP - Date.now(), 0));
+  const now = performance.now(); // the clock of the machine may be set back
+  const at = Math.max(now + wait, lastAt + GAP);
+  if (at >= dueAt) return;
+  clearTimeout(timer);
+  dueAt = at;
+  timer = setTimeout(look, at - now);
 }
 
 async function look() {
-  timer = 0;
-  lastAt = Date.now();
+  dueAt = Infinity;
+  lastAt = performance.now();
   if (!navigator.locks) return ask();
   await navigator.locks.request(NAME, { ifAvailable: true }, (lock) => (lock ? ask() : plan(GAP)));
 }
 
 async function ask() {
-  const before = load();
-  const since = before ? `?since=${encodeURIComponent(before.at)}` : "";
-  let found;
+  let at;
+  await turn(NAME, (before) => { at = before?.at; });
+  const found = await answer(at ? `?since=${encodeURIComponent(at)}` : "");
+  if (found?.quiet) return plan(MINUTE); // their end is no change that anybody would say
+  if (found && !await turn(NAME, (before) => take(found, before))) again();
+}
+
+async function answer(since) {
   try {
-    const answer = await fetch(news + since, { cache: "no-store", headers: { Accept: "application/json" } });
-    if (!answer.ok || answer.redirected) return;
-    found = await answer.json();
-  } catch { return; } // the server is away: the next change asks again
-  if (found.quiet) return;
+    const signal = AbortSignal.timeout(PATIENCE);
+    const got = await fetch(news + since, { cache: "no-store", headers: { Accept: "application/json" }, signal });
+    if (got.redirected || (got.status >= 400 && got.status < 500 && got.status !== 429)) return null; // signed out
+    const found = got.ok ? await got.json() : null;
+    if (found) failures = 0;
+    else again();
+    return found;
+  } catch { return again(); } // the server is away
+}
+
+function again() {
+  plan(Math.min(GAP * 2 ** failures++, MINUTE));
+  return null;
+}
+
+function take(found, before) {
   const seen = new Set(before?.seen);
   const fresh = found.rows.filter((row) => !seen.has(row.key));
-  store({ at: found.at, seen: [...seen, ...fresh.map((row) => row.key)].slice(-SEEN) });
   if (before && fresh.length) tell(fresh); // who asks for the first time hears of what comes from now on
-}
-
-function load() {
-  try { return JSON.parse(localStorage.getItem(NAME)) ?? kept; } catch { return kept; }
-}
-
-function store(state) {
-  kept = state;
-  try { localStorage.setItem(NAME, JSON.stringify(state)); } catch { /* good until the page closes */ }
+  return { at: found.at, seen: [...seen, ...fresh.map((row) => row.key)].slice(-SEEN) };
 }
 
 function tell(rows) {
@@ -102,5 +120,5 @@ function ring() {
 }
 
 document.addEventListener("needs:changed", () => plan());
-setInterval(() => { if (document.hidden) plan(); }, 60_000); // a hidden page hears its count alone, and that may stay the same
+setInterval(() => { if (document.hidden) plan(); }, MINUTE); // a hidden page hears its count alone, and that may stay the same
 plan();

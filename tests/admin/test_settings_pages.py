@@ -71,6 +71,16 @@ def test_a_name_with_open_tasks_stays_on_the_roster(cast: Cast) -> None:
     assert RosterEntry.objects.filter(board=cast.board, name="writer").exists()
 
 
+def test_whether_filed_work_keeps_a_task_open_is_said_on_the_roster(cast: Cast) -> None:
+    operator = cast.client(cast.operator)
+    RosterEntry.objects.filter(board=cast.board).update(config={"worker": "demo.writer"})
+    form = form_of(operator, board_address(cast.board))
+    assert form.pop("roster-0-filed_work_keeps_open") is True
+    assert operator.post(board_address(cast.board), form).status_code == 302
+    assert not RosterEntry.objects.get(board=cast.board, position=0).filed_work_keeps_open
+    assert Event.objects.get(kind="board.edited").data == {"fields": ["roster"]}
+
+
 def test_how_a_board_is_partitioned_is_fixed_once_a_task_was_filed(cast: Cast) -> None:
     operator = cast.client(cast.operator)
     RosterEntry.objects.filter(board=cast.board).update(config={"worker": "demo.writer"})

@@ -134,3 +134,35 @@ def test_a_field_of_the_wrong_kind_is_named(desk: Desk, field: str, value: Any) 
     assert (answer.status, answer.code) == (422, "invalid_input"), answer.body
     assert answer.body["field"] == field or field in {"deps", "follow_up_of"}, answer.body
     assert Task.objects.count() == 0
+
+
+@pytest.mark.parametrize("option", ["wait", "deadline_ms"])
+def test_a_filing_that_would_wait_is_refused_with_its_own_code(desk: Desk, option: str) -> None:
+    for caller in (desk.by_key("file"), desk.signed_in()):
+        one = caller("POST", "/boards/desk/tasks", {"goal": "Go", option: 30_000})
+        assert (one.status, one.code, one.body["field"]) == (422, "create_task_does_not_wait", option)
+        many = caller("POST", "/boards/desk/batch", {"tasks": [{"goal": "Go"}, {"goal": "On", option: True}]})
+        assert (many.status, many.code, many.body["index"]) == (422, "create_task_does_not_wait", 1)
+        beside = caller("POST", "/boards/desk/batch", {"tasks": [{"goal": "Go"}], option: True})
+        assert (beside.status, beside.code) == (422, "create_task_does_not_wait")
+    assert not Task.objects.exists()
+
+
+def test_the_same_goal_twice_in_one_batch_is_refused(desk: Desk) -> None:
+    answer = desk.by_key("file")("POST", "/boards/desk/batch", {"tasks": [{"goal": "Go"}, {"goal": "go "}]})
+    assert (answer.status, answer.code, answer.body["index"]) == (409, "already_open", 1)
+    assert "“Go”" in answer.detail
+
+
+def test_a_message_to_what_only_waits_for_its_filed_tasks_is_refused(desk: Desk) -> None:
+    parent = desk.filed(goal="Whole")
+    claimed, worker = cast.claimed(desk.board), cast.agent_chain(desk.board)
+    tasks.file_task(worker, desk.board, goal="Part", assignee="reader", filed_by_task=parent)
+    tasks.complete(worker, parent, {"n": 1}, claim=claimed.ticket)
+    call = desk.signed_in()
+    answer = call("PATCH", f"/boards/desk/tasks/{parent.public_id}", {"message": "Be short."})
+    assert (answer.status, answer.code) == (409, "message_not_supported")
+    told = call("GET", f"/boards/desk/tasks/{parent.public_id}").body["task"]
+    assert (told["status"], told["kept_open_by"], told["checkpoint"]) == ("in_progress", "filed", True)
+    (listed,) = [one for one in call("GET", "/boards/desk/tasks").body["tasks"] if one["id"] == parent.public_id]
+    assert listed["kept_open_by"] == "filed"

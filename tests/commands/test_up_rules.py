@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from types import SimpleNamespace
 
 import pytest
 from django.conf import LazySettings
@@ -59,6 +60,18 @@ def test_a_taken_port_is_refused_in_words(site: up.Site) -> None:
 def test_an_unknown_host_is_refused_in_words() -> None:
     with pytest.raises(CommandError, match=r"no-such-host\.invalid is no address"):
         up.Site("no-such-host.invalid", 0)
+
+
+def test_a_slow_start_is_waited_for_and_one_without_end_is_said(site: up.Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+    monkeypatch.setattr(up, "time", SimpleNamespace(monotonic=lambda: now))
+    monkeypatch.setattr(up, "_answers", lambda site: False)
+    monkeypatch.setattr(up, "_database_trouble", lambda: "")
+    watch = up.Watch(site, lambda: None)
+    now = 150.0
+    assert watch.tend() == ""
+    now = 200.0
+    assert watch.tend() == "The pages are not served after 180 s; the lines of web above say why."
 
 
 def test_plain_http_is_for_loopback_only(site: up.Site) -> None:

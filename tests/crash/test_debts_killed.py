@@ -94,3 +94,18 @@ def test_a_stop_is_owed_until_its_worker_is_gone(stage: Stage) -> None:
     assert sweeping.sweep_once().done["stops of dead drains paid"] == 1
     assert sweeping.sweep_once().total == 0
     assert not Debt.objects.exists()
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_a_task_that_waits_for_what_it_filed_ends_once(point: str, stage: Stage) -> None:
+    parent = cast.filed(stage.board, stage.anna, "Parent")
+    claimed, worker = cast.claimed(stage.board), cast.agent_chain(stage.board)
+    child = tasks.file_task(worker, stage.board, goal="Child", assignee="reader", filed_by_task=parent)
+    assert tasks.complete(worker, parent, {"n": 1}, claim=claimed.ticket).status == "in_progress"
+    cast.claimed(stage.board, "reader")
+    killed("complete", child, "settle_parent", point)
+    assert cast.fresh(parent).kept_open_by == "filed"
+    sweep()
+    row = cast.fresh(parent)
+    assert (row.status, row.kept_open_by, row.output) == ("completed", "", {"n": 1})
+    assert Event.objects.filter(task=parent, kind="task.completed").count() == 1

@@ -137,7 +137,7 @@ def test_a_worker_that_ignores_sigterm_is_gone_when_its_step_fails(
     processes.append(Started(tmp_path / "sweeper.log", "sweeper").until_ready())
     run = stage.started(TIMED.replace("NAME", "shell"))
     Visit.objects.update(due_at=Now() + timedelta(seconds=60))
-    line = until(lambda: printed(step_task(run)), 30, "the worker began")
+    line = until(lambda: printed(step_task(run)), what="the worker began")
     pids = [int(word) for word in line.split()]
     asked(stage, step_task(run))
     Visit.objects.update(due_at=Now() + timedelta(seconds=2))

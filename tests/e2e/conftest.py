@@ -10,9 +10,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
 from tests.commands.running import Up, remove
+
+PATIENCE_MS = 60_000  # for what takes moments; a machine of two processors may be busy with something else
+expect.set_options(timeout=PATIENCE_MS)
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
@@ -78,6 +81,7 @@ def signed_in(product: Up, tmp_path_factory: pytest.TempPathFactory) -> Path:
     state = tmp_path_factory.mktemp("browser") / "state.json"
     with chromium() as started:
         page = started.new_context().new_page()
+        page.set_default_timeout(PATIENCE_MS)
         page.goto(product.link)
         page.get_by_role("button", name=re.compile("sign in", re.IGNORECASE)).click()
         page.wait_for_url(lambda url: "/sign-in/" not in url)
@@ -89,6 +93,7 @@ def signed_in(product: Up, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def operator(product: Up, signed_in: Path, browser: Browser) -> Iterator[Person]:
     """The first operator, signed in; the test fails where a page complained."""
     context = browser.new_context(storage_state=signed_in)
+    context.set_default_timeout(PATIENCE_MS)
     person = Person(context, product.url)
     yield person
     context.close()

@@ -11,8 +11,6 @@ from playwright.sync_api import Locator, Page, expect
 from tests.commands.running import ENV, PATIENCE_S, ROOT, Up
 from tests.e2e.conftest import Person
 
-PATIENCE_MS = 30_000
-
 
 def asks(product: Up, slug: str, count: int, kind: str = "approval") -> None:
     """A board of its own whose worker asks so many questions, each on a task of its own."""
@@ -92,7 +90,7 @@ def rows(page: Page) -> Locator:
 
 
 def is_live(page: Page) -> None:
-    expect(page.locator("#live-light")).to_have_text("Live", timeout=PATIENCE_MS)
+    expect(page.locator("#live-light")).to_have_text("Live")
 
 
 def forgive(person: Person, *expected: str) -> None:

@@ -20,7 +20,7 @@ def page(operator: Person) -> Page:
     if add.count():
         add.click()
     made.goto(operator.base + BOARD)
-    expect(made.locator("#live-light")).to_have_text("Live", timeout=20_000)
+    expect(made.locator("#live-light")).to_have_text("Live")
     return made
 
 
@@ -113,7 +113,7 @@ def test_what_another_page_does_comes_while_a_card_is_held(page: Page, operator:
     other = operator.opens(BOARD)
     carry(page, held, page.locator('[data-column="review"]'))
     start(other, "From elsewhere")
-    expect(page.locator(".run-card", has_text="From elsewhere")).to_be_visible(timeout=10_000)
+    expect(page.locator(".run-card", has_text="From elsewhere")).to_be_visible()
     expect(page.locator(".run-ghost")).to_have_count(1)
     page.mouse.up()
     expect(page.locator('[data-cards="review"] .run-card', has_text="Held in the hand")).to_be_visible()
@@ -128,7 +128,7 @@ def test_the_focus_stays_where_it_is_while_others_move(page: Page, operator: Per
     other.keyboard.press("m")
     expect(other.locator("#run-menu")).to_be_visible()
     other.keyboard.press("4")
-    expect(page.locator('[data-cards="done"] .run-card', has_text="Goes")).to_be_visible(timeout=10_000)
+    expect(page.locator('[data-cards="done"] .run-card', has_text="Goes")).to_be_visible()
     expect(goes).to_have_count(0)
     expect(stays.locator(".card-title a")).to_be_focused()
 

@@ -51,12 +51,12 @@ def test_a_signed_post_starts_a_run_and_a_repeat_does_not(operator: Person) -> N
 
 def test_an_open_page_shows_what_somebody_else_adds_and_pauses(operator: Person) -> None:
     watched = operator.opens("/f/release-notes/starts/")
-    expect(watched.locator("#live-light")).to_have_text("Live", timeout=20_000)
+    expect(watched.locator("#live-light")).to_have_text("Live")
     page = operator.opens("/f/release-notes/starts/schedule/")
     page.get_by_label("When", exact=True).fill("17 3 * * *")
     page.get_by_label("Repository").fill(".")
     page.get_by_role("button", name="Save").click()
     there = watched.locator(".start", has_text="17 3 * * *")
-    expect(there).to_be_visible(timeout=20_000)
+    expect(there).to_be_visible()
     page.locator(".start", has_text="17 3 * * *").get_by_role("button", name="Pause").click()
-    expect(there.get_by_text("Paused")).to_be_visible(timeout=20_000)
+    expect(there.get_by_text("Paused")).to_be_visible()

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 import statistics
 
-from playwright.sync_api import expect
+from playwright.sync_api import Page, expect
 
 from tests.commands.running import Up
 from tests.e2e.conftest import Person
-from tests.e2e.needs_desk import PATIENCE_MS, asks, forgive, is_live, rows, run
+from tests.e2e.needs_desk import asks, forgive, is_live, rows, run
+from tests.waiting import slowness, until
 
 NOTE = "Only after the second reading, please."
 
@@ -49,12 +50,12 @@ def test_ten_rows_are_decided_with_the_keyboard_alone(operator: Person, product:
         page.keyboard.press("j") if left == 10 else None
         opened = page.locator("li.row[data-open]")
         if not opened.count():
-            expect(page.locator("li.row h3 a:focus")).to_have_count(1, timeout=PATIENCE_MS)
+            expect(page.locator("li.row h3 a:focus")).to_have_count(1)
             page.keyboard.press("Enter")
-        expect(opened).to_have_count(1, timeout=PATIENCE_MS)
+        expect(opened).to_have_count(1)
         expect(opened.get_by_text(re.compile(r"^Draft \d of tenrows"))).to_be_visible()  # what is decided was shown
         page.keyboard.press("a" if left % 2 else "r")
-        expect(rows(page)).to_have_count(left - 1, timeout=PATIENCE_MS)
+        expect(rows(page)).to_have_count(left - 1)
     expect(page.get_by_text("Nothing that matches waits.")).to_be_visible()
 
 
@@ -69,7 +70,7 @@ def test_a_note_survives_twenty_updates_an_error_escape_and_a_reload(operator: P
     page.keyboard.press("Home")
     stirs(product, "notes", 20)
     other = operator.opens("/b/notes/")
-    expect(other.get_by_role("link", name="notes stir 19")).to_be_visible(timeout=PATIENCE_MS)
+    expect(other.get_by_role("link", name="notes stir 19")).to_be_visible()
     page.bring_to_front()
     expect(note).to_be_focused()
     expect(note).to_have_value(NOTE)
@@ -77,7 +78,7 @@ def test_a_note_survives_twenty_updates_an_error_escape_and_a_reload(operator: P
 
     operator.context.route("**/answer", lambda route: route.fulfill(status=500, body="Broken"))
     page.get_by_role("button", name=re.compile("^Approve")).click()
-    expect(page.get_by_text("Nothing you wrote is lost")).to_be_visible(timeout=PATIENCE_MS)
+    expect(page.get_by_text("Nothing you wrote is lost")).to_be_visible()
     expect(page.locator("[data-wrong]")).to_be_focused()
     expect(note).to_have_value(NOTE)
     operator.context.unroute("**/answer")
@@ -88,9 +89,9 @@ def test_a_note_survives_twenty_updates_an_error_escape_and_a_reload(operator: P
     expect(rows(page)).to_have_count(1)
     expect(note).to_have_value(NOTE)
     page.reload()
-    expect(page.get_by_label(re.compile("^Note"))).to_have_value(NOTE, timeout=PATIENCE_MS)
+    expect(page.get_by_label(re.compile("^Note"))).to_have_value(NOTE)
     page.get_by_role("button", name=re.compile("^Approve")).click()
-    expect(rows(page)).to_have_count(0, timeout=PATIENCE_MS)
+    expect(rows(page)).to_have_count(0)
     answered = operator.opens("/needs-you/")
     expect(answered.get_by_text("notes question 0").first).to_be_visible()
 
@@ -115,33 +116,50 @@ WATCHES_SENDING = """() => {
   document.addEventListener("htmx:beforeSend", note);
 }"""
 DECISIONS = 5
+COUNT = """() => {
+  const n = Number(document.getElementById("needs-count").dataset.n);
+  const sum = document.getElementById("needs-sum").textContent;
+  const said = n ? document.title.startsWith(`(${n}) `) && sum.startsWith(`${n} wait`) : sum.includes("nothing waits");
+  return said ? n : -1;
+}"""
+
+
+def count_of(page: Page) -> int:
+    """What the page counts; -1 where its frame, its title and its head do not say the same."""
+    return page.evaluate(COUNT)
+
+
+def counted(operator: Person) -> int:
+    """What a page counts that is opened now. Work of other boards brings rows meanwhile."""
+    page = operator.opens("/needs-you/")
+    count = count_of(page)
+    page.close()
+    return count
 
 
 def test_a_decision_leaves_the_second_tab_and_its_count_within_a_second(operator: Person, product: Up) -> None:
-    """The median of five: on a machine that is busy with something else a single one says little."""
+    """The median of five, each by the share of the processors that there was for it: other work is no fault of ours."""
     asks(product, "twotabs", DECISIONS + 1)
     one, other = (operator.opens("/needs-you/?board=twotabs") for _ in range(2))
     is_live(one)
     is_live(other)
-    before = int(other.locator("#needs-count").get_attribute("data-n") or 0)
     took = []
     for left in range(DECISIONS, 0, -1):
         if not one.locator("li.row[data-open]").count():
             one.locator("[data-open-row]").first.click()
         approve = one.locator("li.row[data-open]").get_by_role("button", name=re.compile("^Approve"))
-        expect(approve).to_be_visible(timeout=PATIENCE_MS)
+        expect(approve).to_be_visible()
+        slow = slowness()
         other.evaluate(WATCHES_LEAVING, left)
         one.evaluate(WATCHES_SENDING)
         approve.click()
-        took.append(other.evaluate("() => window.left") - one.evaluate("() => window.sent"))
-        expect(rows(one)).to_have_count(left, timeout=PATIENCE_MS)
-    print(f"The second tab lost its rows after {', '.join(f'{ms:.0f}' for ms in took)} ms.")
-    assert 0 < statistics.median(took) < 1_000
-    expect(rows(other)).to_have_count(1, timeout=PATIENCE_MS)
-    now = before - DECISIONS
-    expect(other.locator("#needs-count")).to_have_attribute("data-n", str(now), timeout=5_000)
-    expect(other).to_have_title(re.compile(rf"^\({now}\) ") if now else re.compile("^Needs you"))
-    expect(other.locator("#needs-sum")).to_contain_text(f"{now} wait" if now else "nothing waits", timeout=5_000)
+        took.append((other.evaluate("() => window.left") - one.evaluate("() => window.sent"), slow))
+        expect(rows(one)).to_have_count(left)
+    said = ", ".join(f"{ms:.0f} ms, {slow:.1f} times slowed" for ms, slow in took)
+    print(f"The second tab lost its rows after {said}.")
+    assert 0 < statistics.median(ms / slow for ms, slow in took) < 1_000
+    expect(rows(other)).to_have_count(1)
+    until(lambda: count_of(other) == counted(operator), what="the second tab counts what there is")
 
 
 def test_while_a_decision_is_in_flight_the_whole_group_is_locked(operator: Person, product: Up) -> None:
@@ -156,7 +174,7 @@ def test_while_a_decision_is_in_flight_the_whole_group_is_locked(operator: Perso
 
     operator.context.route("**/answer", slowly)
     page.get_by_role("button", name=re.compile("^Approve")).dblclick()
-    expect(rows(page)).to_have_count(0, timeout=PATIENCE_MS)
+    expect(rows(page)).to_have_count(0)
     operator.context.unroute("**/answer")
     assert sent == ["answer"]
 
@@ -167,14 +185,14 @@ def test_going_back_and_deciding_again_gives_a_sentence(operator: Person, produc
     operator.context.route("**/live/**", lambda route: route.abort())
     page.goto(product.url + "/boards-that-are-not/")
     other.get_by_role("button", name=re.compile("^Approve")).click()
-    expect(rows(other)).to_have_count(0, timeout=PATIENCE_MS)
+    expect(rows(other)).to_have_count(0)
     page.go_back()
     again = page.get_by_role("button", name=re.compile("^Reject"))
     if again.count() and again.is_visible():
         again.click()
-        expect(page.get_by_text(re.compile("approved this at")).first).to_be_visible(timeout=PATIENCE_MS)
+        expect(page.get_by_text(re.compile("approved this at")).first).to_be_visible()
     else:  # the page had been read anew, and says so by itself
-        expect(page.get_by_text("Nothing that matches waits.")).to_be_visible(timeout=PATIENCE_MS)
+        expect(page.get_by_text("Nothing that matches waits.")).to_be_visible()
     operator.context.unroute("**/live/**")
     forgive(operator, "404", "409", "ERR_FAILED", "WebSocket")
 
@@ -186,10 +204,10 @@ def test_an_answer_that_settles_is_taken_back_with_u(operator: Person, product: 
         page = operator.opens("/needs-you/?board=undo")
         is_live(page)
         page.get_by_role("button", name=re.compile("^Approve")).click()
-        expect(rows(page)).to_have_count(0, timeout=PATIENCE_MS)
+        expect(rows(page)).to_have_count(0)
         expect(page.locator("#toasts").get_by_role("button", name="Undo")).to_be_visible()
         page.keyboard.press("u")
-        expect(rows(page)).to_have_count(1, timeout=PATIENCE_MS)
+        expect(rows(page)).to_have_count(1)
         expect(page.get_by_text("is open again").first).to_be_visible()
     finally:
         settles(product, 0)
@@ -214,7 +232,7 @@ def test_rows_are_selected_with_x_and_one_answer_goes_to_each(operator: Person, 
     expect(page.get_by_text(re.compile(r"^Draft \d of many")).first).to_be_visible()
     page.get_by_label(re.compile("^In words")).fill("All of them")
     page.get_by_role("button", name="Approve (2)").click()
-    expect(page.get_by_text("2 done.")).to_be_visible(timeout=PATIENCE_MS)
+    expect(page.get_by_text("2 done.")).to_be_visible()
     page.get_by_role("link", name="Back to the list").click()
     expect(page).to_have_url(re.compile(r"board=many"))
     expect(rows(page)).to_have_count(1)

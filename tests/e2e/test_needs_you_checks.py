@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 
 from tests.commands.running import Up
 from tests.e2e.conftest import Person
-from tests.e2e.needs_desk import PATIENCE_MS, bert_checks, checks, forgive, hands_in_again, is_live, rows
+from tests.e2e.needs_desk import bert_checks, checks, forgive, hands_in_again, is_live, rows
 
 WORDS = "Name the authors, please."
 
@@ -22,21 +22,21 @@ def test_results_are_read_accepted_and_sent_back_with_the_keyboard_alone(operato
     expect(opened.get_by_text("Result 0 of readers")).to_be_visible()
     page.keyboard.press("j")
     page.keyboard.press("a")
-    expect(rows(page)).to_have_count(2, timeout=PATIENCE_MS)
+    expect(rows(page)).to_have_count(2)
     page.keyboard.press("a")  # opens the row that took the focus
-    expect(opened.get_by_text("Result 1 of readers")).to_be_visible(timeout=PATIENCE_MS)
+    expect(opened.get_by_text("Result 1 of readers")).to_be_visible()
     page.keyboard.press("r")
-    expect(opened.get_by_text("Say what is missing")).to_be_visible(timeout=PATIENCE_MS)
+    expect(opened.get_by_text("Say what is missing")).to_be_visible()
     forgive(operator, "422")
     page.keyboard.press("n")
     page.keyboard.type(WORDS)
     page.keyboard.press("Escape")
     page.keyboard.press("r")
-    expect(rows(page)).to_have_count(1, timeout=PATIENCE_MS)
+    expect(rows(page)).to_have_count(1)
     expect(page).to_have_url(re.compile(r"/needs-you/\?board=readers$"))  # never another page
     task = operator.opens("/b/readers/")
     task.get_by_role("link", name=re.compile("readers task 1")).click()
-    expect(task.locator("#drawer").get_by_text(WORDS).first).to_be_visible(timeout=PATIENCE_MS)
+    expect(task.locator("#drawer").get_by_text(WORDS).first).to_be_visible()
 
 
 def test_a_long_result_is_folded_and_unfolds_in_the_row(operator: Person, product: Up) -> None:
@@ -56,7 +56,7 @@ def test_who_comes_late_hears_it_and_keeps_their_words(operator: Person, product
     words = page.get_by_label(re.compile("^Words for"))
     words.fill(WORDS)
     bert_checks(product, "latecheck", "accept")
-    expect(page.get_by_text(re.compile(r"Bert accepted this at \d\d:\d\d UTC"))).to_be_visible(timeout=PATIENCE_MS)
+    expect(page.get_by_text(re.compile(r"Bert accepted this at \d\d:\d\d UTC"))).to_be_visible()
     expect(words).to_have_value(WORDS)
     expect(page.locator("li.row[data-open] .ask-foot button:enabled")).to_have_count(0)
     page.get_by_role("button", name="Close").click()
@@ -73,12 +73,12 @@ def test_a_result_that_was_handed_in_anew_is_read_before_it_is_decided(operator:
     hands_in_again(product, "anew", "Result 0 of anew, much longer")
     page.get_by_role("button", name=re.compile("^Accept")).click()
     opened = page.locator("li.row[data-open]")
-    expect(opened.get_by_text("It was handed in again")).to_be_visible(timeout=PATIENCE_MS)
+    expect(opened.get_by_text("It was handed in again")).to_be_visible()
     expect(opened.get_by_text("much longer").first).to_be_visible()
     expect(page.get_by_label(re.compile("^Words for"))).to_have_value(WORDS)
     operator.context.unroute("**/needs-you/rows/**")
     page.get_by_role("button", name=re.compile("^Accept")).click()
-    expect(rows(page)).to_have_count(0, timeout=PATIENCE_MS)
+    expect(rows(page)).to_have_count(0)
     forgive(operator, "409", "ERR_FAILED", "htmx:")
 
 
@@ -94,7 +94,7 @@ def test_while_a_check_is_in_flight_both_buttons_are_locked(operator: Person, pr
 
     operator.context.route("**/accept", slowly)
     page.get_by_role("button", name=re.compile("^Accept")).dblclick()
-    expect(rows(page)).to_have_count(0, timeout=PATIENCE_MS)
+    expect(rows(page)).to_have_count(0)
     operator.context.unroute("**/accept")
     assert sent == ["accept"]
 
@@ -109,10 +109,10 @@ def test_many_checks_show_their_results_and_a_long_one_is_fetched_when_it_is_ope
     expect(page.get_by_text("Result 1 of manychecks")).to_be_visible()
     expect(page.get_by_text("line 899")).to_have_count(0)
     page.locator("summary", has_text=re.compile("characters")).click()
-    page.get_by_text("The whole result").click(timeout=PATIENCE_MS)
-    expect(page.get_by_text("line 899")).to_be_visible(timeout=PATIENCE_MS)
+    page.get_by_text("The whole result").click()
+    expect(page.get_by_text("line 899")).to_be_visible()
     page.get_by_role("button", name="Accept (3)").click()
-    expect(page.get_by_text("3 done.")).to_be_visible(timeout=PATIENCE_MS)
+    expect(page.get_by_text("3 done.")).to_be_visible()
     expect(page.get_by_text("accepted", exact=True)).to_have_count(3)
 
 
@@ -134,14 +134,14 @@ def test_the_same_keys_answer_in_the_drawer_and_say_what_they_cannot_do(operator
     expect(page.locator(".card-title a:focus")).to_have_count(1)
     page.keyboard.press("Enter")
     check = page.locator("#drawer section.ask")
-    expect(check).to_be_visible(timeout=PATIENCE_MS)
+    expect(check).to_be_visible()
     page.keyboard.press("n")
     page.keyboard.type(WORDS)
     page.keyboard.press("Escape")
     expect(page.locator("#drawer")).to_be_visible()
     expect(check).to_be_focused()
     page.keyboard.press("a")
-    expect(check).to_have_count(0, timeout=PATIENCE_MS)
+    expect(check).to_have_count(0)
     expect(page.locator("#task-title")).to_be_visible()
     forgive(
         operator, "htmx:"

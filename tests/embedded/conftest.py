@@ -13,8 +13,7 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
@@ -22,19 +21,13 @@ from pathlib import Path
 import pytest
 
 from orchestra import embedded, pgwheel
+from tests.waiting import PATIENCE_S, until
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = [sys.executable, Path(__file__).with_name("holder.py")]
 IS_ROOT = os.geteuid() == 0
 ACCOUNTS = ["as_root", "as_plain_user"] if IS_ROOT else ["as_plain_user"]
 PLAIN = pwd.getpwnam("nobody") if IS_ROOT else pwd.getpwuid(os.geteuid())
-
-
-def until(condition: Callable[[], object], seconds: float = 30) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "the condition did not come true in time"
-        time.sleep(0.01)
 
 
 class Holder:
@@ -51,7 +44,7 @@ class Holder:
         self.pid = int(self.news.readline())
         self.returncode: int | None = None
 
-    def wait(self, seconds: float = 30) -> int:
+    def wait(self, seconds: float = PATIENCE_S) -> int:
         if self.returncode is None:
             assert select.select([self.news], [], [], seconds)[0], "the process does not end"
             self.returncode = int(self.news.readline())

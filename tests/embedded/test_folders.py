@@ -35,7 +35,7 @@ def test_roots_server_runs_as_a_user_of_its_own_and_opens_no_existing_folder(as_
     holder.ask()
     holder.stdin.close()
     assert str(as_root.home) in holder.stderr.read()
-    assert holder.wait(30) == 0
+    assert holder.wait(60) == 0
     assert _modes(private) == before
     assert stat.S_IMODE(as_root.home.stat().st_mode) == 0o711
     assert as_root.home.stat().st_uid == 0

@@ -128,7 +128,7 @@ def test_the_stop_does_not_hurt_a_stranger_whom_the_pid_file_names(
 def test_a_plain_signal_ends_the_process_and_stops_the_server(place: Place, number: signal.Signals) -> None:
     holder = place.open().ready()
     holder.send_signal(number)
-    assert holder.wait(30) == 128 + number
+    assert holder.wait(60) == 128 + number
     assert place.is_down()
 
 
@@ -145,7 +145,7 @@ def test_ctrl_c_reaches_the_process_and_not_the_server(place: Place) -> None:
         other, server = place.open().ready(), place.postmaster
         assert os.getsid(server) == server
         os.killpg(process.pid, signal.SIGINT)
-        assert process.wait(30) != 0
+        assert process.wait(60) != 0
     other.ask()
     assert place.postmaster == server
     other.leave()
@@ -159,7 +159,7 @@ def test_a_forked_child_is_a_user_of_its_own(place: Place) -> None:
         os.close(waits)
         parent.stdin.write("fork\n")
         parent.stdin.close()
-        assert parent.wait(30) == 0
+        assert parent.wait(60) == 0
         place.open().ready().leave()
         assert place.servers()
         os.close(ends)

@@ -174,3 +174,43 @@ def test_what_python_takes_for_the_same_is_stored_as_it_was_given(board, anna):
     filed = tasks.file_tasks(anna, board, [Filing(goal=f"Task {n}", input=given) for n, given in enumerate(inputs)])
     stored = [cast.fresh(task).input for task in filed]
     assert [repr(one) for one in stored] == ["{'n': 1}", "{'n': 1.0}", "{'n': True}", "{}"]
+
+
+# What a batch holds twice, and what a filing never does.
+
+
+@pytest.mark.parametrize("option", ["wait", "deadline_ms"])
+def test_a_filing_never_waits(board, anna, option):
+    with pytest.raises(errors.CreateTaskDoesNotWait) as refused:
+        tasks.file_task(anna, board, goal="Go", **{option: 30_000})
+    assert (refused.value.code, refused.value.facts["field"]) == ("create_task_does_not_wait", option)
+    assert not Task.objects.exists()
+
+
+def test_the_same_goal_twice_in_one_batch_is_refused_and_names_the_other(board, anna):
+    filings = [
+        Filing(goal="Read it", title="Reading", assignee="writer"),
+        Filing(goal="Write it", assignee="writer"),
+        Filing(goal="  READ   it ", assignee="writer"),
+    ]
+    with pytest.raises(errors.AlreadyOpen) as refused:
+        tasks.file_tasks(anna, board, filings)
+    assert str(refused.value) == "“Reading” stands in this batch already with the same goal, as task 1."
+    assert refused.value.facts == {"index": 2}
+    assert not Task.objects.exists()
+    assert tasks.file_task(anna, board, goal="Another").public_id == "t1", "no id is used up"
+    assert len(tasks.file_tasks(anna, board, filings, allow_same=True)) == 3
+
+
+def test_for_two_assignees_or_as_follow_ups_one_goal_may_stand_twice_in_a_batch(board, anna):
+    made = tasks.file_tasks(anna, board, [Filing(goal="Read it", assignee=name) for name in ("writer", "reader", "")])
+    assert len(made) == 3
+    root = cast.claimed(board).task
+    tasks.file_tasks(anna, board, [Filing(goal="More", follow_up_of=root.public_id) for _ in range(2)])
+
+
+def test_what_is_open_on_the_board_is_named_before_what_stands_in_the_batch(board, anna):
+    first = tasks.file_task(anna, board, goal="Read it")
+    with pytest.raises(errors.AlreadyOpen) as refused:
+        tasks.file_tasks(anna, board, [Filing(goal="Read it"), Filing(goal="Read it")])
+    assert refused.value.facts == {"task_id": first.public_id, "index": 0}

@@ -108,7 +108,7 @@ def test_a_retry_with_dependents_holds_again_what_nobody_had_released(board, ann
     tasks.retry(anna, first, with_dependents=True)
     assert cast.fresh(held).status == "held"
     kinds = list(Event.objects.filter(task=held).order_by("id").values_list("kind", flat=True))
-    assert kinds == ["task.filed", "task.cancelled", "task.retried", "task.held"]
+    assert kinds == ["task.filed", "task.cancelled", "task.retry_requested", "task.held"]
 
 
 def test_taking_out_the_last_dependency_tells_that_it_starts_and_writes_nothing_until_told(board, anna):

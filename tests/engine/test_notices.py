@@ -236,18 +236,18 @@ def test_notices_of_one_session_come_one_at_a_time(board: Board, anna: Chain, ea
         at_once.append(1)
         assert sum(at_once) == 1
         begun.set()
-        go_on.wait(20)
+        go_on.wait(60)
         at_once.pop()
 
     ear.answer = slowly
     first, second = cast.filed(board, anna, "First"), cast.filed(board, anna, "Second")
     thread = threading.Thread(target=ended_elsewhere, args=(board, first))
     thread.start()
-    assert begun.wait(20)
+    assert begun.wait(60)
     complete(board, second)
     assert Debt.objects.filter(kind="notice").count() == 2
     go_on.set()
-    thread.join(20)
+    thread.join(60)
     assert ear.told == [("t1", "completed"), ("t2", "completed")], "the second one follows at once"
     assert not Debt.objects.exists()
 
@@ -262,14 +262,14 @@ def ended_elsewhere(board: Board, task: Task) -> None:
 def test_unless_they_may_come_together(board: Board, anna: Chain) -> None:
     both = threading.Barrier(2)
     ear = Ear()
-    ear.answer = lambda notice: both.wait(20) and None
+    ear.answer = lambda notice: both.wait(60) and None
     tasks.on_task_settled(concurrency="allow")(ear)
     first, second = cast.filed(board, anna, "First"), cast.filed(board, anna, "Second")
     thread = threading.Thread(target=ended_elsewhere, args=(board, first))
     thread.start()
     until(lambda: cast.fresh(first).is_ended)
     complete(board, second)
-    thread.join(20)
+    thread.join(60)
     assert len(ear.heard) == 2
 
 
@@ -417,7 +417,7 @@ def test_a_wait_hears_the_ending_and_nobody_else_does(turn: Claimed, board: Boar
     until(lambda: (Task.objects.get(pk=turn.task.pk).claimed_by or {}).get("parked"))
     complete(board, child, "result")
     sweep()
-    thread.join(20)
+    thread.join(60)
     assert heard[0].output == "result"
     assert ear.heard == []
     assert not Debt.objects.exists()

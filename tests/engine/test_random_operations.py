@@ -37,6 +37,7 @@ STATUS_KINDS = {
     "task.checked",
     "task.errored",
     "task.retried",
+    "task.retry_requested",
     "task.cancelled",
     "task.handed_back",
     "task.skipped",
@@ -45,6 +46,7 @@ STATUS_KINDS = {
 }
 
 
+OVER = {*TERMINAL, "withdrawn"}  # the last is cancelled too, and told apart until all that follows is followed
 OWED: list[tuple[str, int | None]] = []  # what the step that runs has left to pay
 HOW = ["complete", "complete", "complete", "fail", "for_good", "hand_back", "worker_cancels"]
 # What may be drawn, as often as it stands here, and what there must be for it.
@@ -74,6 +76,10 @@ OPERATIONS = [
     ("start_anyway", "pending held cancelled"),
     ("follow_up", "ran"),
     ("file_many", ""),
+    ("file_in_a_turn", "grants"),
+    ("file_in_a_turn", "grants"),
+    ("end_what_was_filed", "kept"),
+    ("end_what_was_filed", "kept"),
     ("progress", "grants"),
     ("write_a_field", "pending held in_progress completed errored"),
     ("steer", "pending held in_progress needs_check"),
@@ -84,7 +90,8 @@ OPERATIONS = [
 class Board(RuleBasedStateMachine):
     """`model`: what each task's status must be; `grants`: the tickets that still own their rows.
 
-    `were_held`: those that a cascade cancelled before anybody had released them.
+    `were_held`: those that a cascade cancelled before anybody had released them. `kept`: those that were handed in and
+    wait for what they filed.
     """
 
     @initialize()
@@ -98,6 +105,7 @@ class Board(RuleBasedStateMachine):
         self.worker = cast.agent_chain(self.board)
         self.model: dict[int, str] = {}
         self.were_held: set[int] = set()
+        self.kept: set[int] = set()
         self.grants: dict[int, tasks.Ticket] = {}
         self.stale: list[tasks.Ticket] = []
         self.events = 0
@@ -128,6 +136,71 @@ class Board(RuleBasedStateMachine):
         for made in tasks.file_tasks(self.anna, self.board, filings, allow_same=True):
             self.model[made.pk] = "pending"
             self.events += 1
+
+    def file_in_a_turn(self, data: st.DataObject) -> None:
+        """What it files may wait for it, follow it up, or do neither."""
+        filer = data.draw(st.sampled_from(sorted(self.grants)))
+        alive = self.having("pending", "held", "in_progress", "needs_check", "completed")
+        how = data.draw(st.sampled_from(["free", "free", "waits for some", "waits for it", "follows it up"]))
+        deps = data.draw(st.lists(st.sampled_from(alive), max_size=2)) if how == "waits for some" else []
+        names = list(Task.objects.filter(pk__in=[filer] if how == "waits for it" else deps).order_by("pk"))
+        filing = Filing(goal="Part of it", assignee="writer", deps=[task.public_id for task in names])
+        if how == "follows it up":
+            filing = Filing(goal="Part of it", follow_up_of=Task.objects.get(pk=filer).public_id)
+        parent = Task.objects.get(pk=filer)
+        made = tasks.file_task(self.worker, self.board, filing, filed_by_task=parent, allow_same=True)
+        self.model[made.pk] = "pending"
+        self.events += 1
+        if data.draw(st.booleans()):
+            self.settled(filer, "complete")
+
+    def end_what_was_filed(self, data: st.DataObject) -> None:
+        """One that a kept task waits for ends: a worker hands it in or fails, or a person cancels it."""
+        filer = data.draw(st.sampled_from(sorted(self.kept)))
+        held_by = sorted(self.holders(filer) - self.kept)
+        if not held_by:
+            return
+        key = data.draw(st.sampled_from(held_by))
+        if key in self.grants:
+            self.settled(key, data.draw(st.sampled_from(["complete", "for_good"])))
+        elif self.moved(tasks.cancel(self.bert, key)):
+            self.model[key] = "cancelled"
+            self.ended(key)
+
+    def holders(self, filer: int) -> set[int]:
+        """Of what a task filed on its last attempt, what is open and can end before it does."""
+        began = Attempt.objects.filter(task=filer).latest("number").started_at
+        filed = Task.objects.filter(filed_by_task=filer, created_at__gte=began).values_list("pk", flat=True)
+        return {key for key in filed if self.model[key] not in OVER} - self.behind(filer)
+
+    def behind(self, first: int) -> set[int]:
+        """All that cannot end before a task has: step by step, until nothing more is found."""
+        rows = {task.pk: task for task in Task.objects.filter(board=self.board)}
+        edges = set(TaskDep.objects.filter(dependent__in=rows).values_list("dependent", "dependency"))
+        found, more = set[int](), {first}
+        while more:
+            found |= more
+            more = {key for key in rows if key not in found and self.waits_for(key, found, rows, edges)}
+        return found
+
+    def waits_for(self, key: int, found: set[int], rows: dict[int, Task], edges: set[tuple[int, int]]) -> bool:
+        if key in self.kept and any(rows[n].filed_by_task_id == key and self.model[n] not in OVER for n in found):
+            return True
+        if self.model[key] not in {"pending", "held"}:
+            return False
+        root = rows[key].follow_up_of_id or key
+        chain = {n for n in found if (rows[n].follow_up_of_id or n) == root and self.model[n] == "in_progress"}
+        return bool(chain) or any((key, n) in edges and self.model[n] != "completed" for n in found)
+
+    def look_at_filer(self, key: int) -> None:
+        """The ending of a filed task has its filer looked at, which may end by that."""
+        filer = Task.objects.values_list("filed_by_task", flat=True).get(pk=key)
+        if filer in self.kept and not self.holders(filer):
+            self.kept.discard(filer)
+            checked = Task.objects.get(pk=filer).checker != "none"
+            self.model[filer] = "needs_check" if checked else "completed"
+            self.events += 1
+            self.ended(filer)
 
     def progress(self, data: st.DataObject) -> None:
         key = data.draw(st.sampled_from(sorted(self.grants)))
@@ -182,7 +255,8 @@ class Board(RuleBasedStateMachine):
         return outcome.result is Recorded.RECORDED
 
     def ended(self, key: int) -> None:
-        """Follow the cascade in the model: what waits on an ended row is cancelled, all the way."""
+        """Follow the cascade in the model: what waits on an ended row is cancelled, all the way; and who filed it."""
+        self.kept.discard(key)
         ticket = self.grants.pop(key, None)
         if ticket:
             self.stale.append(ticket)
@@ -190,6 +264,11 @@ class Board(RuleBasedStateMachine):
         of_the_drain = Debt.objects.filter(task=key, kind__in=["session_stop", "resume"])
         for debt_id in list(of_the_drain.values_list("pk", flat=True)):
             paying.pay(debt_id)
+        if self.model[key] in OVER:
+            self.look_at_filer(key)
+        if self.model[key] == "withdrawn":
+            for filed in Task.objects.filter(filed_by_task=key).order_by("pk").values_list("pk", flat=True):
+                self.goes_with_its_filer(filed)
         if self.model[key] not in {"errored", "cancelled"}:
             return
         edges = TaskDep.objects.filter(dependency=key).values_list("dependent", flat=True)
@@ -200,6 +279,16 @@ class Board(RuleBasedStateMachine):
                 self.model[dependent] = "cancelled"
                 self.events += 1
                 self.ended(dependent)
+
+    def goes_with_its_filer(self, key: int) -> None:
+        """Nobody wants any more what a withdrawn task filed, nor what that filed."""
+        if self.model[key] in TERMINAL:
+            return
+        self.model[key] = "cancelled"
+        self.events += 1
+        self.ended(key)
+        for filed in Task.objects.filter(filed_by_task=key).order_by("pk").values_list("pk", flat=True):
+            self.goes_with_its_filer(filed)
 
     def file(self, data: st.DataObject) -> None:
         held, tries, check, ask = data.draw(
@@ -261,7 +350,9 @@ class Board(RuleBasedStateMachine):
 
     def settle(self, data: st.DataObject) -> None:
         how = data.draw(st.sampled_from(HOW))
-        key = data.draw(st.sampled_from(sorted(self.grants)))
+        self.settled(data.draw(st.sampled_from(sorted(self.grants))), how)
+
+    def settled(self, key: int, how: str) -> None:
         ticket = self.grants[key]
         if how == "complete":
             outcome = tasks.complete(self.worker, key, {"n": 1}, claim=ticket)
@@ -271,7 +362,13 @@ class Board(RuleBasedStateMachine):
             outcome = tasks.hand_back(self.worker, key, claim=ticket)
         else:
             outcome = tasks.end_for_good(self.worker, key, "no use", claim=ticket, ending="cancelled")
-        if self.moved(outcome):
+        if key in self.kept:
+            assert outcome.result is not Recorded.RECORDED, "nothing that its worker says later changes it"
+        elif (outcome.result, outcome.status) == (Recorded.RECORDED, "in_progress"):
+            assert self.holders(key)
+            self.kept.add(key)
+        elif self.moved(outcome):
+            assert how != "complete" or not self.holders(key)
             self.model[key] = outcome.status
             self.ended(key)
 
@@ -288,6 +385,10 @@ class Board(RuleBasedStateMachine):
     def ask_and_suspend(self, data: st.DataObject) -> None:
         key = data.draw(st.sampled_from(sorted(self.grants)))
         if not tasks.owns(self.grants[key]):
+            return
+        if key in self.kept:
+            with pytest.raises(tasks.LostClaim):
+                people.open_hold(self.worker, claim=self.grants[key], kind="question", prompt="Which?")
             return
         people.open_hold(self.worker, claim=self.grants[key], kind="question", prompt="Which?")
         assert people.suspend(self.grants[key]).landed
@@ -331,6 +432,8 @@ class Board(RuleBasedStateMachine):
         key = self.pick(data, "needs_check")
         if key and self.moved(tasks.accept(self.anna, key) if good else tasks.send_back(self.anna, key, "again")):
             self.model[key] = "completed" if good else "pending"
+            if good:
+                self.look_at_filer(key)
 
     def reclaim(self, data: st.DataObject) -> None:
         key = self.pick(data, "in_progress")
@@ -373,10 +476,10 @@ class Board(RuleBasedStateMachine):
             owed = {kind for kind, key in OWED if key == row.pk}
             last = Event.objects.filter(task=row, to_status=row.status).latest("pk")
             waited_for = TaskDep.objects.filter(dependency=row).exists()
-            ran, suspended = was.status == "in_progress", was.kept_open_by == "suspended"
+            ran, suspended, turn_over = was.status == "in_progress", was.kept_open_by == "suspended", was.kept_open_by
             by_worker = last.actor == "writer" or (last.kind == "task.errored" and ran)
             assert ("cascade" in owed) == (waited_for and row.status != "completed" and not row.withdrawn)
-            assert ("session_stop" in owed) == (ran and not suspended and not by_worker)
+            assert ("session_stop" in owed) == bool(ran and not turn_over and not by_worker)
             assert ("resume" in owed) == (ran and suspended and row.status == "cancelled" and not row.withdrawn)
             assert ("holds_discard" in owed) == bool(row.withdrawn and was.open_holds)
 
@@ -385,6 +488,7 @@ class Board(RuleBasedStateMachine):
             "": True,
             "grants": bool(self.grants),
             "stale": bool(self.stale),
+            "kept": bool(self.kept),
             "asked": Hold.objects.filter(board=self.board, state="open").exists(),
             "ran": Task.objects.filter(board=self.board, started_at__isnull=False).exists(),
         }
@@ -415,6 +519,7 @@ class Board(RuleBasedStateMachine):
             assert (row.lease_until is not None) == (row.status == "in_progress" and not row.kept_open_by)
             assert row.resume_ready_at is None or (row.kept_open_by == "suspended" and not row.open_holds)
             assert row.withdrawn is None or row.status == "cancelled"
+        assert {key for key, row in rows.items() if row.kept_open_by == "filed"} == self.kept
         self.the_counters_of_the_board_hold(rows)
         self.the_log_tells_every_move(rows)
         at_work = Counter(row.follow_up_of_id or key for key, row in rows.items() if row.status == "in_progress")

@@ -159,6 +159,8 @@ class TestRunAgain:
         assert (place(run), phase(run)) == ("write active", Phase.WORKING)
         assert step_task(run).pk == task.pk
         assert cast.fresh(task).feedback == "No ink."
+        requested = Event.objects.get(task=task, to_status="pending", from_status="errored")
+        assert (requested.kind, requested.data) == ("task.retry_requested", {"with": "the step write"})
         stage.complete()
         assert place(run) == "approve active"
 

@@ -333,6 +333,13 @@ def test_null_reads_as_left_out() -> None:
         ("column", "data: {n: 1}", "data: {n: '{{ x }}'}", 'steps[1].events.on_enter[1].data.n: Unknown name "x".'),
         ("column", "to: anna", "step: it", 'steps[1].events.on_enter[2].step: "notify" takes no "step".'),
         ("column", "to: anna", "too: anna", 'steps[1].events.on_enter[2].too: Unknown field "too".'),
+        (
+            "column",
+            "title: Look, assignee",
+            "wait: true, assignee",
+            'steps[1].events.on_enter[4].wait: Unknown field "wait". An action waits for nothing '
+            "(create_task_does_not_wait): work that is waited for is a step.",
+        ),
         ("column", "goal: Look at it., ", "", 'steps[1].events.on_enter[4].goal: "create_task" needs a goal'),
         (
             "column",

@@ -20,7 +20,7 @@ from boards.models import User
 
 Answer = TypeVar("Answer")
 HOST = "testserver"
-PATIENCE = 20.0
+PATIENCE = 60.0
 
 
 async def in_thread(work: Callable[[], Answer]) -> Answer:

@@ -183,7 +183,7 @@ class Elsewhere:
     def do(self, work: object) -> None:
         self._thread = threading.Thread(target=self._run, args=(work,))
         self._thread.start()
-        assert self._ready.wait(20)
+        assert self._ready.wait(60)
 
     def commit(self) -> None:
         self._go.set()
@@ -194,7 +194,7 @@ class Elsewhere:
         with transaction.atomic():
             work()  # type: ignore[operator]
             self._ready.set()
-            self._go.wait(20)
+            self._go.wait(60)
         connection.close()
 
 

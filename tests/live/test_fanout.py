@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -21,7 +22,7 @@ from boards.models import RosterEntry, Task
 from boards.queries import catchup
 from boards.tasks import Filing
 from boards.templatetags import orchestra
-from tests.live.browser import Browser, Told, cookie_of, in_thread
+from tests.live.browser import PATIENCE, Browser, Told, cookie_of, in_thread
 from tests.live.cast import Cast
 
 
@@ -158,13 +159,15 @@ async def test_another_space_hears_nothing(hub: Hub, cast: Cast) -> None:
 
 async def test_a_burst_is_folded_and_each_card_is_rendered_once(hub: Hub, cast: Cast) -> None:
     pages = [await _page(cast, f"board={cast.board.pk}") for _ in range(5)]
+    began = time.monotonic()
     made = orchestra._rendered.cache_info().misses
     await in_thread(lambda: [cast.file(f"t{number}") for number in range(40)])
     for page in pages:
         seen: set[str] = set()
         while len(seen) < 40:
             seen |= set((await page.hear()).changed.get("tasks", ()))
-        assert sum(bool(told.cards) for told in page.told) <= 20
+        at_most = 1 + 5 * (time.monotonic() - began)  # the first at once, then five a second
+        assert sum(bool(told.cards) for told in page.told) <= at_most
     assert orchestra._rendered.cache_info().misses == made + 40
 
 
@@ -267,7 +270,7 @@ async def test_there_is_a_beat_while_the_database_answers_and_none_when_it_does_
     hub._read_at = float("-inf")
     monkeypatch.setattr(hub_module, "read", lambda work: 1 / 0)
     hub._woken.set()
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE):
         while not await page.socket.receive_nothing(0.2):
             await page.hear()
     await hub.stop()

@@ -49,16 +49,16 @@ def test_sweeper_and_worker_close_one_attempt_at_the_same_moment(board, anna):
         for one in claimed:
             lease = Now() + timedelta(milliseconds=left)
             Task.objects.filter(pk=one.task.pk).update(lease_until=lease)
-            step.wait(30)
+            step.wait(60)
             answers.append(tasks.complete(worker, one.task, "done", claim=one.ticket))
             left = max(left * 0.7, 0.1) if answers[-1].landed else min(left * 1.4, 1_000)
-            step.wait(30)
+            step.wait(60)
 
     def sweeps() -> None:
         for one in claimed:
-            step.wait(30)
+            step.wait(60)
             until(lambda key=one.task.pk: tasks.abandon_spent(limit=5) or is_over(key), what="one of them ends it")
-            step.wait(30)
+            step.wait(60)
 
     at_once(works, sweeps)
     endings = {"completed": "completed", "errored": "abandoned"}

@@ -41,7 +41,7 @@ def test_renewals_take_their_rows_in_the_order_of_all_others():
         with transaction.atomic():
             rows.lock([keys[0]])
             locked.set()
-            assert go.wait(20)
+            assert go.wait(60)
 
     @engine_transaction
     def an_ending() -> None:
@@ -49,16 +49,16 @@ def test_renewals_take_their_rows_in_the_order_of_all_others():
         rows.lock(keys)
 
     def ends() -> None:
-        assert locked.wait(20)
+        assert locked.wait(60)
         an_ending()
 
     def renews() -> dict[int, object]:
-        assert locked.wait(20)
+        assert locked.wait(60)
         until(lambda: waiting() == 1, what="the ending waits for the first row")
         return tasks.renew_leases([second.ticket, first.ticket])
 
     def lets_go() -> None:
-        assert locked.wait(20)
+        assert locked.wait(60)
         until(lambda: waiting() == 2, what="the renewal waits for a row")
         go.set()
 

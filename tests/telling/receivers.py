@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from email.message import EmailMessage
 from typing import Any
 
-from tests.waiting import until
+from tests.waiting import PATIENCE_S, until
 
 
 class MailServer:
@@ -39,7 +39,7 @@ class MailServer:
     def url(self) -> str:
         return f"smtp://127.0.0.1:{self.port}"
 
-    def arrived(self, count: int, seconds: float = 20) -> list[EmailMessage]:
+    def arrived(self, count: int, seconds: float = PATIENCE_S) -> list[EmailMessage]:
         """Wait for so many mails."""
         until(lambda: len(self.mails) >= count, seconds, f"{count} mails; there are {len(self.mails)}")
         return self.mails

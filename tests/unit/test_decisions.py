@@ -12,7 +12,7 @@ from boards.errors import IllegalTaskTransition
 from boards.models import Task
 from boards.states import TERMINAL, Verb
 from boards.tasks import decisions
-from boards.tasks.decisions import Options, StartFacts
+from boards.tasks.decisions import HandIn, Options, StartFacts
 from boards.tasks.types import Reason, Recorded, Ticket
 
 NOW = datetime(2026, 11, 30, 12, tzinfo=UTC)
@@ -185,3 +185,27 @@ def test_a_pending_card_says_why_it_does_not_start(row, facts, words):
 
 def test_a_card_that_starts_next_has_no_reason():
     assert decisions.why_not_starting(task("pending"), StartFacts(), NOW) == []
+
+
+# kept_open_by, whether it is only looked at again, whether a filed task holds it -> what comes of it.
+HAND_INS = [
+    ("", False, False, HandIn.END),
+    ("", False, True, HandIn.KEEP),
+    ("", True, False, HandIn.NOTHING),
+    ("", True, True, HandIn.NOTHING),
+    ("suspended", False, False, HandIn.END),
+    ("suspended", False, True, HandIn.KEEP),
+    ("suspended", True, False, HandIn.NOTHING),
+    ("suspended", True, True, HandIn.NOTHING),
+    ("filed", False, False, HandIn.NOTHING),
+    ("filed", False, True, HandIn.NOTHING),
+    ("filed", True, False, HandIn.END),
+    ("filed", True, True, HandIn.NOTHING),
+]
+
+
+@pytest.mark.parametrize(("kept", "looked_again", "keeping", "expected"), HAND_INS)
+def test_what_a_hand_in_does_to_a_task_with_filed_work(
+    kept: str, looked_again: bool, keeping: bool, expected: HandIn
+) -> None:
+    assert decisions.hand_in(task(kept_open_by=kept), looked_again=looked_again, keeping=keeping) is expected

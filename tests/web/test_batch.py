@@ -98,6 +98,16 @@ def test_an_open_twin_is_shown_and_filed_only_when_said_so(desk):
     assert Task.objects.count() == 3
 
 
+def test_a_goal_that_stands_twice_is_shown_and_filed_only_when_said_so(desk):
+    page = desk.files("Paint\nCollect\npaint", form_key="a1").content.decode()
+    assert "<b>Task 3</b>" in page
+    assert "“Paint” stands in this batch already with the same goal, as task 1." in page
+    assert ("File anyway" in page, "Open that one" in page) == (True, False)
+    assert not Task.objects.exists()
+    desk.files("Paint\nCollect\npaint", form_key="a1", allow_same="1")
+    assert Task.objects.count() == 3
+
+
 def test_a_wrong_shared_field_is_said_at_the_field(desk):
     page = desk.files("Collect", priority="high").content.decode()
     assert 'id="wrong-priority"' in page

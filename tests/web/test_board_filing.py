@@ -73,6 +73,18 @@ def test_the_same_goal_again_is_shown_first_and_filed_only_when_said_so(
     assert Task.objects.count() == 2
 
 
+def test_a_line_that_stands_twice_is_shown_first_and_filed_only_when_said_so(page: Client) -> None:
+    answer = send(page, "Water the plants\nwater the plants", each="1")
+    assert ("stands in this batch already" in answer, "File anyway" in answer, "Open it" in answer) == (
+        True,
+        True,
+        False,
+    )
+    assert not Task.objects.exists()
+    send(page, "Water the plants\nwater the plants", each="1", allow_same="1")
+    assert Task.objects.count() == 2
+
+
 def test_several_lines_are_one_task_each_or_one_in_all(page: Client) -> None:
     response = page.post("/b/desk/file", {"line": "One\n\n@reader Two\nThree", "each": "1"}, **HTMX)
     assert "Filed 3 tasks." in response["HX-Trigger"]

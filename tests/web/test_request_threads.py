@@ -48,7 +48,7 @@ async def test_the_next_page_finds_the_connection_of_the_last_one_open() -> None
 
 
 async def test_pages_that_are_made_at_the_same_time_have_a_thread_each() -> None:
-    threads, both = RequestThreads(), threading.Barrier(2, timeout=10)
+    threads, both = RequestThreads(), threading.Barrier(2, timeout=60)
 
     async def page() -> int:
         async with threads.lent():
@@ -66,7 +66,7 @@ async def test_a_thread_whose_browser_has_gone_is_lent_again_only_when_its_view_
 
     def view() -> None:
         at_work.set()
-        may_end.wait(10)
+        may_end.wait(60)
 
     async def page() -> None:
         async with threads.lent():
@@ -101,7 +101,7 @@ async def test_a_connection_that_the_server_ended_is_replaced() -> None:
 
 async def test_of_many_threads_a_few_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(request_threads, "KEPT", 1)
-    threads, three = RequestThreads(), threading.Barrier(3, timeout=10)
+    threads, three = RequestThreads(), threading.Barrier(3, timeout=60)
 
     async def page() -> None:
         async with threads.lent():
@@ -129,6 +129,6 @@ async def test_an_idle_thread_ends_with_its_connection(monkeypatch: pytest.Monke
         connection.close()
         return bool(found)
 
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while await asyncio.to_thread(is_open):
             await asyncio.sleep(0.01)

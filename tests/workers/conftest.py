@@ -18,7 +18,10 @@ from boards.workers.adapters.command import CommandAdapter, Place
 from boards.workers.adapters.python import PythonAdapter
 from boards.workers.protocol import WORKERS, Answer, Ask, Stopped, TaskFacts
 from tests import cast
+from tests.waiting import PATIENCE_S
 from tests.workers.drains import InProcess
+
+CHECKOUT = Path(__file__).parent.parent.parent
 
 
 @dataclass
@@ -85,7 +88,7 @@ class Run:
     port: RecordingPort
     endings: SimpleQueue[Ending]
 
-    def ending(self, seconds: float = 20) -> Ending:
+    def ending(self, seconds: float = PATIENCE_S) -> Ending:
         return self.endings.get(timeout=seconds)
 
 
@@ -112,8 +115,7 @@ def python_adapter(registered: None):
 
 @pytest.fixture
 def command_adapter(tmp_path: Path) -> CommandAdapter:
-    checkout = Path(__file__).parent.parent.parent
-    return CommandAdapter(Place(tmp_path / "work", checkout, grace_ms=500))
+    return CommandAdapter(Place(tmp_path / "work", CHECKOUT, grace_ms=500))
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from boards.models import Board, RosterEntry, Task, TranscriptItem
 from boards.workers.loop import Drain
 from boards.workers.options import DrainEnd, DrainOptions
+from tests.waiting import PATIENCE_S
 
 Value = TypeVar("Value")
 
@@ -24,7 +25,7 @@ class InProcess:
         if begun:
             self.drain.begin()
 
-    def until(self, condition: Callable[[], Value], seconds: float = 20) -> Value:
+    def until(self, condition: Callable[[], Value], seconds: float = PATIENCE_S) -> Value:
         deadline = time.monotonic() + seconds
         while not (value := condition()):
             assert time.monotonic() < deadline, f"not within {seconds} s; the drain said {self.lines}"

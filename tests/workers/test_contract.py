@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import textwrap
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -40,9 +39,9 @@ CASES: dict[str, tuple[str, str, str]] = {
         "sys.stdout.buffer.write(b'a\\x00b\\xff\\xfec\\n')",
     ),
     "waits": (
-        "await task.log('waiting'); await asyncio.sleep(60)",
+        "await task.log('waiting'); await asyncio.sleep(3600)",
         "task.log('waiting')\nwhile True: time.sleep(0.01); task.messages()",
-        "print('waiting'); time.sleep(60)",
+        "print('waiting'); time.sleep(3600)",
     ),
     "goes on speaking": (
         "await task.log('on')\nwhile True: await asyncio.sleep(0.01); await task.log('and on')",
@@ -148,10 +147,8 @@ def test_a_line_arrives_while_the_worker_runs(work: Callable[..., Run]) -> None:
 def test_a_cancel_stops_the_worker(work: Callable[..., Run]) -> None:
     run = work("waits")
     until(lambda: run.port.said)
-    begun = time.monotonic()
     run.running.cancel()
-    assert run.ending() == StoppedEarly()
-    assert time.monotonic() - begun < 10
+    assert run.ending() == StoppedEarly()  # long before it would have ended by itself
 
 
 def test_a_cancel_before_the_start_stops_it_as_well(work: Callable[..., Run]) -> None:

@@ -133,7 +133,7 @@ def test_a_board_runs_no_more_at_once_than_its_concurrency(
     Board.objects.filter(pk=board.pk).update(concurrency=2)
     busy: set[str] = set()
     most: list[int] = []
-    both = threading.Barrier(2, timeout=10)
+    both = threading.Barrier(2, timeout=60)
 
     def work(task):
         busy.add(task.id)
@@ -207,10 +207,10 @@ def test_a_filing_is_taken_up_at_its_notice_and_not_at_the_next_poll(
     thread.start()
     until(lambda: listener.listening)
     task = cast.filed(board, anna)
-    until(lambda: cast.fresh(task).status == Status.COMPLETED, 10)
+    until(lambda: cast.fresh(task).status == Status.COMPLETED)
     until(lambda: Process.objects.filter(listening=True).exists())
     one.drain.stop()
-    thread.join(20)
+    thread.join(60)
     assert not thread.is_alive()
 
 

@@ -156,7 +156,7 @@ def test_one_drain_of_two_tells_it_and_the_other_does_when_that_dies(
     def write(task):
         answer = task.suspend_for_user(kind="question", prompt="Which?")
         began.append(1)
-        go_on.wait(20)
+        go_on.wait(60)
         return answer.cancelled
 
     one, two = drain(), drain()

@@ -74,7 +74,7 @@ def test_whoever_says_too_much_waits(task: Task, monkeypatch: pytest.MonkeyPatch
     talker.start()
     until(lambda: len(said) == 3)
     scribe.flush()
-    talker.join(10)
+    talker.join(60)
     assert said == list(range(6))
     scribe.flush()
     assert lines() == [str(n) for n in range(6)]
@@ -82,17 +82,17 @@ def test_whoever_says_too_much_waits(task: Task, monkeypatch: pytest.MonkeyPatch
 
 def test_a_pool_runs_no_more_threads_than_its_size_and_keeps_them() -> None:
     pool = DaemonPool(2, "test")
-    gate, names = threading.Barrier(2, timeout=10), set()
+    gate, names = threading.Barrier(2, timeout=60), set()
 
     def work() -> None:
         names.add(threading.current_thread().name)
         gate.wait()
 
     for future in [pool.submit(work) for _ in range(6)]:
-        future.result(10)
+        future.result(60)
     assert len(names) == 2
     with pytest.raises(ZeroDivisionError):
-        pool.submit(lambda: 1 / 0).result(10)
+        pool.submit(lambda: 1 / 0).result(60)
     assert all(thread.daemon for thread in threading.enumerate() if thread.name in names)
     pool.shutdown()
 

@@ -155,7 +155,7 @@ def test_a_drain_that_leaves_waits_for_the_write_and_hands_back_nothing_of_it(
         thread.join(0.5)
         assert thread.is_alive()
         go.set()
-        thread.join(30)
+        thread.join(60)
     assert ended
     assert cast.fresh(task).status == Status.COMPLETED
     assert not Event.objects.filter(kind="task.handed_back").exists()

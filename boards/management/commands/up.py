@@ -33,7 +33,7 @@ from orchestra import embedded
 from orchestra.pgwheel import EmbeddedError
 
 STOPPED, GAVE_UP, NOT_CLEAN = 0, 1, 3
-START_PATIENCE_S = 60.0
+START_PATIENCE_S = 180.0  # while web lives; one that keeps dying ends it sooner
 DATABASE_LOOK_S = 3.0
 SWEEPER_DELAY_S = 2.0  # nothing is due in the first seconds, and two processors serve the page sooner without it
 ONE_AT_A_TIME = 0x0B0B  # advisory lock: two starts at once must not both migrate and both make the first space
@@ -210,7 +210,7 @@ def _database_trouble() -> str:
 def _answers(site: Site) -> bool:
     """Whether the health page is served, asked the way a browser on this machine would."""
     host = ("::1" if ":" in site.address else "127.0.0.1") if site.is_every_address else site.address
-    asked = HTTPConnection(host, site.port, timeout=1)
+    asked = HTTPConnection(host, site.port, timeout=3)
     try:
         asked.request("GET", "/healthz", headers={"Host": _in_url(site.address)})
         return asked.getresponse().status == 200
