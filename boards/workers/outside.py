@@ -187,7 +187,7 @@ def complete(own: Held, output: Any, idempotency_key: str, *, given: bool) -> Ta
 
     A result that comes too late is kept aside in the transcript.
     """
-    require_started(own)
+    require_started(own, hands_in=True)
     row, key = own.task, own.ticket.task_key
     if not given and row.output_is_checkpoint:
         output, given = row.output, True

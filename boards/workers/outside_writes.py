@@ -14,7 +14,7 @@ from django.db.models.functions import Now
 from boards import errors, keys
 from boards.locks import engine_transaction
 from boards.models import Task
-from boards.tasks import TaskWriteOutcome, decisions, idempotency
+from boards.tasks import Reason, TaskWriteOutcome, decisions, idempotency
 from boards.workers.outside_claims import Held
 
 
@@ -58,11 +58,17 @@ def lost(own: Held) -> errors.Refusal | None:
     return None if refusal is None else refused(own, refusal)
 
 
-def require_started(own: Held) -> None:
-    """Work is done by a run that was started: only that makes a ticket which is delivered twice start once."""
+def require_started(own: Held, *, hands_in: bool = False) -> None:
+    """Work is done by a run that was started: only that makes a ticket which is delivered twice start once. Nor is any
+    done once the result is handed in; a repeat of the hand-in (`hands_in`) is judged by its own write.
+    """
     row = own.task
     if row.grant_no == own.ticket.grant_no and row.attempts == own.ticket.attempt and row.run is None:
         raise lost(own) or errors.NotStarted(task_id=own.ticket.task_id)
+    if decisions.waits_for_filed(row) and not hands_in:
+        words = "It was handed in, and ends once the tasks that it filed have ended. There is nothing more to do."
+        facts = {"reason": Reason.DISALLOWED.value, "status_seen": row.status, "task_id": own.ticket.task_id}
+        raise lost(own) or errors.TaskWriteDeclined(words, **facts)
 
 
 def row_of(own: Held, *, whole: bool = False) -> Any:
