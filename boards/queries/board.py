@@ -195,8 +195,10 @@ def _shaped(boards: QuerySet[Board], seen: Q) -> QuerySet[Any, Any]:
     alive = Process.objects.filter(kind=Process.Kind.DRAIN, stopped_at=None, beat_at__gt=Now() - SILENT_AFTER).order_by(
         "host", "pk"
     )
+    lost = Q(lease_until__lte=Now())  # nobody works on it until it is claimed again
     working = (
         Task.objects.filter(seen, board=outer, status=Status.IN_PROGRESS)
+        .exclude(lost)
         .order_by()
         .values("assignee")
         .annotate(n=Count("*"), asks=Count("pk", filter=Q(open_holds__gt=0)))
