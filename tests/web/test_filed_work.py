@@ -8,7 +8,7 @@ from django.urls import reverse
 from boards import tasks
 from boards.models import Board, RosterEntry, Task
 from boards.queries import catchup
-from boards.queries.board import cards
+from boards.queries.board import board_facts, cards
 from boards.queries.cards import CardView
 from boards.tasks import Filing
 from boards.templatetags.orchestra import render_card
@@ -62,6 +62,12 @@ def test_its_card_says_what_it_waits_for_with_links(desk: Desk) -> None:
     assert link(filed[3]) in html
     tasks.cancel(desk.chain, filed[3])
     assert "Waits for" not in render_card(card_of(desk, parent))
+
+
+def test_nobody_is_said_to_work_on_it(desk: Desk) -> None:
+    kept(desk, "One")
+    facts = board_facts(desk.space, "desk")
+    assert [agent.name for agent in facts.agents if agent.running] == []
 
 
 def test_its_page_says_so_with_links_and_offers_no_hand_in(desk: Desk) -> None:
