@@ -38,6 +38,7 @@ FORGOTTEN: Final = timedelta(minutes=10)  # rows of dead processes are kept so l
 KEYS_KEPT: Final = timedelta(days=7)
 
 _told_silent: set[str] = set()  # ids of the drains that pages were told are silent
+_told_lapsed: frozenset[tuple[int, datetime]] = frozenset()  # tasks and the end of the lease that was told
 _told_silent_runs: frozenset[int] = frozenset()  # keys of the tasks whose workers are
 
 
@@ -133,12 +134,21 @@ def _there() -> set[str]:
 
 
 def wake_lapsed(limit: int = LIMIT) -> int:
-    """Tell the drains of boards on which a lease ran out; answers on how many tasks."""
-    lapsed = Task.objects.filter(status=Status.IN_PROGRESS, lease_until__lte=Now()).order_by("lease_until")
-    found = list(lapsed.values_list("board_id", flat=True)[:limit])
-    for board_id in set(found):
-        live_notices.changed(board_id)
-    return len(found)
+    """Tell drains and open pages, once, of the tasks whose lease ran out; answers of how many.
+
+    A task of an outside worker may stay so for hours: told in each pass, every notice of it would bring the next pass.
+    The newest come first, so that those which stay leave room. Kept in this process's memory alone; drains look also
+    by themselves.
+    """
+    global _told_lapsed
+    lapsed = Task.objects.filter(status=Status.IN_PROGRESS, lease_until__lte=Now()).order_by("-lease_until")
+    rows = lapsed.values_list("pk", "lease_until", "board_id")[:limit]
+    found = {(key, until): board_id for key, until, board_id in rows if until is not None}
+    fresh = found.keys() - _told_lapsed
+    for key, until in fresh:
+        live_notices.changed(found[key, until], task_key=key)
+    _told_lapsed = frozenset(found)
+    return len(fresh)
 
 
 def tell_silent_drains(limit: int = LIMIT) -> int:

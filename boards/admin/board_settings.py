@@ -9,7 +9,7 @@ from django import forms
 from django.contrib import admin
 from django.contrib.admin.widgets import RelatedFieldWidgetWrapper
 from django.core.exceptions import ValidationError
-from django.db.models import JSONField
+from django.db.models import CharField, JSONField
 from django.forms.models import BaseInlineFormSet
 from django.http import HttpRequest
 from django.urls import reverse
@@ -103,7 +103,11 @@ class Roster(admin.TabularInline):
     formset = RosterFormSet
     extra = 0
     verbose_name, verbose_name_plural = _("name on the roster"), _("roster")
-    formfield_overrides = {JSONField: {"widget": forms.Textarea(attrs={"rows": 2, "cols": 40})}}
+    # Narrow enough that all of a row is seen beside the admin's own menu.
+    formfield_overrides = {
+        JSONField: {"widget": forms.Textarea(attrs={"rows": 2, "cols": 26})},
+        CharField: {"widget": forms.TextInput(attrs={"size": 16})},
+    }
     fields = ("name", "kind", "user", "config", "max_running", "filed_work_keeps_open", "position")
 
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:

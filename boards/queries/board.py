@@ -35,6 +35,7 @@ from boards.queries.lanes import (
 from boards.queries.partitions import address_of, own_rows
 from boards.queries.statements import made_once
 from boards.states import Status
+from boards.tasks.decisions import FILED
 
 __all__ = ["BoardFacts", "BoardPage", "CardsUpdate", "board_facts", "board_page", "cards", "lane_counts", "lane_page"]
 
@@ -195,8 +196,10 @@ def _shaped(boards: QuerySet[Board], seen: Q) -> QuerySet[Any, Any]:
     alive = Process.objects.filter(kind=Process.Kind.DRAIN, stopped_at=None, beat_at__gt=Now() - SILENT_AFTER).order_by(
         "host", "pk"
     )
+    nobody = Q(kept_open_by=FILED) | Q(lease_until__lte=Now())  # handed in; lost, until it is claimed again
     working = (
         Task.objects.filter(seen, board=outer, status=Status.IN_PROGRESS)
+        .exclude(nobody)
         .order_by()
         .values("assignee")
         .annotate(n=Count("*"), asks=Count("pk", filter=Q(open_holds__gt=0)))

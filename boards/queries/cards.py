@@ -15,7 +15,7 @@ from typing import Any, Final
 from django.contrib.postgres.expressions import ArraySubquery
 from django.db.models import Case, DateTimeField, Exists, F, OuterRef, Q, QuerySet, Subquery, Value, When
 from django.db.models.fields.json import KT
-from django.db.models.functions import Coalesce, JSONObject, Least, Left
+from django.db.models.functions import Coalesce, JSONObject, Least, Left, Now
 
 from boards.models import Attempt, Board, Branch, Debt, Hold, RosterEntry, Task, TaskDep
 from boards.queries.drains import silent_since
@@ -78,6 +78,7 @@ class CardView:
     checker: str = ""  # the agent that checks it now
     silent_since: datetime | None = None  # its worker's last sign of life, where that is too long ago
     lease_until: datetime | None = None  # when another may take it up; only beside `silent_since`
+    lost: bool = False  # its lease ran out, and nobody has taken it up since
     kept_open: bool = False  # it handed in, and waits for tasks that it filed
     filed_open: int = 0  # how many of those are open
     filed: tuple[tuple[str, str, str], ...] = ()  # (board, id, label) of the first of them
@@ -91,7 +92,8 @@ class CardView:
     def badges(self) -> list[str]:
         """At most two, the most telling first; the strip at the foot says "on you" (spec: 08 section 2)."""
         there = {
-            "silent": self.silent_since is not None,
+            "lost": self.lost,
+            "silent": self.silent_since is not None and not self.lost,
             "stopping": self.stopping,
             "waiting": self.waits_for > 0,
             "left": self.step_due_at is not None,
@@ -161,13 +163,14 @@ def _rows(board_id: int) -> QuerySet[Any, Any]:
         stopping=Case(When(Q(attempts__gt=0) & ~Q(status=Status.PENDING), then=Exists(stop)), default=Value(False)),
         run_name=Coalesce(F("visit__run__name"), Value("")),
         silent_since=silent_since("drain"),
+        lost=Case(When(status=Status.IN_PROGRESS, lease_until__lte=Now(), then=True), default=Value(False)),
         chain_busy=_chain_busy(),
         step_due=step_due_at(),
     ).values(
         "key", "partition", "public_id", "revision", "status", "title", "assignee", "checker", "attempts", "failures",
         "max_attempts", "unmet_deps", "open_holds", "due_at", "not_before", "since", "ticks", "follow_up_of_id",
         "filed_by", "goal_head", "note", "why", "done", "total", "holds_open", "blocked", "stopping", "run_name",
-        "silent_since", "lease_until", "chain_busy", "step_due", "filed", "kept_open_by",
+        "silent_since", "lease_until", "lost", "chain_busy", "step_due", "filed", "kept_open_by",
     )  # fmt: skip
 
 
@@ -241,6 +244,7 @@ def _view(board: Board, roster: Roster, row: dict[str, Any]) -> CardView:
         checker=row["checker"] if status == Status.NEEDS_CHECK and row["checker"] not in asked_people else "",
         silent_since=row["silent_since"],
         lease_until=row["lease_until"] if row["silent_since"] else None,
+        lost=row["lost"],
         step_due_at=row["step_due"],
         kept_open=row["kept_open_by"] == FILED,
         filed_open=len(row["filed"] or ()),

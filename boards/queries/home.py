@@ -77,7 +77,8 @@ def board_cards(member: Member) -> list[BoardCard]:
 def running_now(member: Member) -> list[TaskLine]:
     """Tasks that are being worked, the newest first. One query."""
     of_space = Task.objects.filter(own_rows(member), board__space=member.space_id)
-    tasks = of_space.filter(status=Status.IN_PROGRESS).order_by("-started_at", "-key")
+    lost = Q(lease_until__lte=Now())  # says Working, and nobody works on it until it is claimed again
+    tasks = of_space.filter(status=Status.IN_PROGRESS).exclude(lost).order_by("-started_at", "-key")
     return _lines(tasks[:RUNNING])
 
 

@@ -68,8 +68,9 @@ def lately(member: Member, limit: int = 4) -> Lately:
 def _working(user_id: int, space_id: int, limit: int) -> QuerySet[Any, Any]:
     own = own_rows(Member(user_id=user_id))
     working = Task.objects.filter(own, board__space_id=space_id, status=Status.IN_PROGRESS, kept_open_by="")
+    at_work = working.exclude(lease_until__lte=Now())  # one that lost its worker stands in the list itself
     return (
-        working.annotate(goal_head=Left("goal", 300), note_head=Left("status_note", 120), all=Window(Count("*")))
+        at_work.annotate(goal_head=Left("goal", 300), note_head=Left("status_note", 120), all=Window(Count("*")))
         .order_by("-updated_at")
         .values_list("title", "goal_head", "assignee", "note_head", "board__slug", "public_id", "all")[:limit]
     )

@@ -160,11 +160,13 @@ def _tasks(arms: Mapping[str, tuple[QuerySet[Task], Q]], member: Member, only: Q
         .annotate(mine=flag(mine & when(may_act(member))), arm=Value(name), short_goal=Left("goal", _SHORT))
         .annotate(why=Left("error", 1_000), run_name=F("visit__run__name"), run_number=F("visit__run__number"))
         .annotate(flow_key=F("visit__run__flow__key"), run_version=F("visit__run__version_id"))
+        .annotate(filer_kind=F("filer__kind"))
         .values(
             "arm", "pk", "mine", "partition", "revision", "public_id", "title", "short_goal", "assignee", "checker",
             "filed_by", "status", "why", "attempts", "failures", "max_attempts", "priority", "due_at", "created_at",
             "updated_at", "started_at", "completed_at", "lease_until", "board_id", "board__slug", "board__name",
             "run_name", "run_number", "run_version", "flow_key", "visit__step_key",
+            "filer_kind",
         )
         for name, (source, mine) in arms.items()
     ]  # fmt: skip

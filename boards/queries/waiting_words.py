@@ -76,7 +76,7 @@ def task_row(it: Mapping[str, Any], member: Member) -> Row:
         title=name_of(it["title"], it["short_goal"]),
         words=words,
         who=it["filed_by"] if it["arm"] == "assigned" else it["assignee"],
-        by_person=it["arm"] == "assigned" and " for " not in it["filed_by"],
+        by_person=it["arm"] == "assigned" and it["filer_kind"] == Session.Kind.MEMBER,
         since=since or it["updated_at"],
         mine=it["mine"],
         board_id=it["board_id"],

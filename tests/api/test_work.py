@@ -281,3 +281,21 @@ def test_a_paused_board_hands_nothing_out(desk: Desk, worker: Worker) -> None:
     work_of(desk)
     tasks.set_paused(desk.chain, desk.board, True)
     assert worker.claims() == []
+
+
+def test_it_stays_open_until_what_it_filed_has_ended(desk: Desk, worker: Worker) -> None:
+    """The same rule as for a drain's worker: handed in, it waits for the tasks that it filed."""
+    task = work_of(desk)
+    ticket = {"ticket": worker.begins()}
+    worker("file_task", {**ticket, "filing": {"goal": "Lend a boat", "assignee": "writer"}})
+    for _ in range(2):  # its repeat answers the first result
+        told = worker("complete", {**ticket, "output": {"boats": 2}}, key="end")
+        assert told.body == {"result": "recorded", "status": "in_progress"}
+    row = cast.fresh(task)
+    assert (row.status, row.kept_open_by, row.lease_until) == ("in_progress", "filed", None)
+    for verb, body in {"progress": {"note": "x"}, "ask": {"prompt": "x?"}, "suspend": {}}.items():
+        late = worker(verb, {**ticket, **body})
+        assert (late.status, late.body["reason"]) == (409, "disallowed"), verb
+    row.refresh_from_db()
+    assert (row.kept_open_by, row.open_holds) == ("filed", 0)
+    assert worker.claims() == []

@@ -8,8 +8,9 @@ from django.urls import reverse
 from boards import tasks
 from boards.models import Board, RosterEntry, Task
 from boards.queries import catchup
-from boards.queries.board import cards
+from boards.queries.board import board_facts, cards
 from boards.queries.cards import CardView
+from boards.queries.needs_you import waiting
 from boards.tasks import Filing
 from boards.templatetags.orchestra import render_card
 from tests import cast
@@ -62,6 +63,21 @@ def test_its_card_says_what_it_waits_for_with_links(desk: Desk) -> None:
     assert link(filed[3]) in html
     tasks.cancel(desk.chain, filed[3])
     assert "Waits for" not in render_card(card_of(desk, parent))
+
+
+def test_nobody_is_said_to_work_on_it(desk: Desk) -> None:
+    kept(desk, "One")
+    facts = board_facts(desk.space, "desk")
+    assert [agent.name for agent in facts.agents if agent.running] == []
+
+
+def test_what_an_agent_filed_for_a_person_is_not_drawn_as_filed_by_a_person(desk: Desk) -> None:
+    desk.filed(goal="Whole", assignee="writer")
+    desk.filed(goal="By Anna", assignee="ben")
+    claimed, worker = cast.claimed(desk.board), cast.agent_chain(desk.board)
+    tasks.file_task(worker, desk.board, Filing(goal="By the writer", assignee="ben"), filed_by_task=claimed.task)
+    drawn = {row.title: row.by_person for row in waiting(desk.anna, whose="all").rows if row.group == "assigned"}
+    assert drawn == {"By Anna": True, "By the writer": False}
 
 
 def test_its_page_says_so_with_links_and_offers_no_hand_in(desk: Desk) -> None:

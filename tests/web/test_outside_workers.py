@@ -126,6 +126,25 @@ def test_a_lost_one_is_taken_up_by_the_next_claim(desk: Desk) -> None:
     assert "No drain that runs serves" not in shown
 
 
+def test_no_page_says_that_a_lost_worker_works(desk: Desk) -> None:
+    task = filed(desk, goal="Read the long book")
+    taken(desk)
+    client = desk.client(desk.olga)
+    home, needs = client.get("/").content.decode(), client.get("/needs-you/").content.decode()
+    assert "Worker lost" not in card(desk, task) + page_of(desk, task)
+    assert home.count("Read the long book") == needs.count("Read the long book") == 1  # at work
+    Task.objects.filter(pk=task.pk).update(lease_until=Now() - timedelta(minutes=1))
+    shown = card(desk, task)
+    assert "Its worker is lost: the lease ran out. The next claim takes the task up again." in shown
+    assert "Worker lost" in shown
+    assert "Worker lost" in page_of(desk, task)
+    assert ", lost its worker</span>" in page_of(desk, task)  # of the attempt
+    assert "works on 1 task" not in desk.client(htmx=True).get("/b/desk/presence").content.decode()
+    assert "Nothing is being worked." in client.get("/needs-you/").content.decode()
+    working = client.get("/").content.decode().partition('id="h-now"')[2].partition("</section>")[0]
+    assert "Read the long book" not in working
+
+
 def test_the_page_of_keys_says_how_to_connect_one(desk: Desk) -> None:
     shown = " ".join(desk.client().get("/me/keys/").content.decode().split())
     assert "Connect an outside worker" in shown
@@ -137,6 +156,14 @@ def test_the_page_of_keys_says_how_to_connect_one(desk: Desk) -> None:
     bare = " ".join(desk.client().get("/me/keys/").content.decode().split())
     assert "No board has one yet." in bare
     assert '<details class="panel attempt" id="outside">' in bare
+    assert "Rosters, in the admin" not in bare
+
+
+def test_an_operator_is_led_to_the_rosters(desk: Desk) -> None:
+    desk.olga.user.is_staff = True
+    desk.olga.user.save()
+    shown = desk.client(desk.olga).get("/me/keys/").content.decode()
+    assert '<a href="/admin/boards/board/">Rosters, in the admin</a>' in shown
 
 
 def test_it_shows_no_names_of_another_space(desk: Desk) -> None:

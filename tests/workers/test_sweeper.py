@@ -81,6 +81,24 @@ def test_a_lapsed_lease_wakes_the_board_and_never_goes_back_to_ready(
     assert Task.objects.get().status == Status.IN_PROGRESS
 
 
+def test_a_lapsed_lease_is_told_once_and_the_next_one_again(
+    board: Board, anna: Chain, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[int | None] = []
+    cast.filed(board, anna)
+    task = cast.claimed(board).task
+    lapse(task)
+    monkeypatch.setattr(live_notices, "changed", lambda board_id, task_key=None, **more: told.append(task_key))
+    assert [sweeping.wake_lapsed() for _ in range(3)] == [1, 0, 0]
+    assert told == [task.pk]
+    cast.claimed(board)
+    assert sweeping.wake_lapsed() == 0
+    told.clear()
+    lapse(task)
+    assert [sweeping.wake_lapsed() for _ in range(2)] == [1, 0]
+    assert told == [task.pk]
+
+
 def test_a_row_that_was_lost_too_often_is_settled(board: Board, anna: Chain) -> None:
     task = cast.filed(board, anna)
     cast.claimed(board)
