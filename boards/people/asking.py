@@ -20,7 +20,7 @@ from boards.people import assigning, closing, decisions, outlets, votes
 from boards.people.reading import with_settling
 from boards.states import HoldKind, HoldState
 from boards.tasks import aftermath, cleaning, notices, recording, rows
-from boards.tasks.decisions import lost, owns_row, waits_for_filed
+from boards.tasks.decisions import handed_in, lost, owns_row, waits_for_filed
 from boards.tasks.progress import LostClaim
 from boards.tasks.types import Reason, Recorded, TaskWriteOutcome, Ticket
 
@@ -180,6 +180,8 @@ def suspend(claim: Ticket) -> TaskWriteOutcome:
     row, now = rows.lock_one(claim.task_key)
     if refusal := lost(claim, row, now):
         return refusal
+    if waits_for_filed(row):
+        return handed_in(row)
     changes: dict[str, Any] = {"kept_open_by": "suspended", "lease_until": None}
     if row.open_holds == 0:
         changes["resume_ready_at"] = closing.settled_at(row.pk)
