@@ -21,10 +21,21 @@ from boards.actors import Chain
 from boards.locks import Rank, engine_transaction, joins_another, sorted_keys, taking
 from boards.models import Board, IdempotencyKey, Task, Visit
 from boards.states import TERMINAL, Status
-from boards.tasks import budgets, cleaning, filed_rows, follow_ups, idempotency, partitions, plain_rows, straight
+from boards.tasks import (
+    budgets,
+    cleaning,
+    filed_rows,
+    follow_ups,
+    grants,
+    idempotency,
+    partitions,
+    plain_rows,
+    straight,
+)
 from boards.tasks.current import current_claim
 from boards.tasks.filed_fields import checked_filing, refuse_waiting
-from boards.tasks.types import Filing
+from boards.tasks.progress import LostClaim
+from boards.tasks.types import Filing, Ticket
 
 MAX_BATCH = 1_000
 
@@ -38,6 +49,7 @@ class Context:
     session_id: uuid.UUID | None = None
     allow_same: bool = False
     idempotency_key: str = ""
+    claim: Ticket | None = None
     partition: str = ""  # computed from the chain; no caller gives it
 
 
@@ -51,10 +63,15 @@ def file_task(
     session_id: uuid.UUID | None = None,
     allow_same: bool = False,
     idempotency_key: str = "",
+    claim: Ticket | None = None,
     **named: Any,
 ) -> Task:
-    """File one task. Raises a Refusal with one of the codes of 01 section 3; nothing is written then."""
-    context = Context(visit, filed_by_task, session_id, allow_same, idempotency_key)
+    """File one task. Raises a Refusal with one of the codes of 01 section 3; nothing is written then.
+
+    `claim`: of the task that files it, which is `filed_by_task`; raises LostClaim where that has moved on, or was
+    handed in.
+    """
+    context = Context(visit, filed_by_task, session_id, allow_same, idempotency_key, claim)
     return _file(chain, board, [filing or filing_of(named)], context)[0]
 
 
@@ -142,7 +159,7 @@ def _write(chain: Chain, board: Board, filings: Sequence[Filing], context: Conte
     filings = follow_ups.with_ids(filings, roots)
     names = _names(board, context.partition, filings, first)
     ours = dict(zip(names, filings, strict=True))
-    dependencies = _lock_dependencies(board, context.partition, ours, context.filed_by_task)
+    dependencies = _lock_dependencies(board, ours, context)
     follow_ups.keep(roots)
     plan = filed_rows.Plan(names, hashes, dependencies, roots, context.partition, context.visit, context.filed_by_task)
     tasks = filed_rows.insert(chain, board, filings, plan, context.session_id)
@@ -313,13 +330,12 @@ def _names(board: Board, partition: str, filings: Sequence[Filing], first: int) 
     ]
 
 
-def _lock_dependencies(
-    board: Board, partition: str, ours: Mapping[str, Filing], parent: Task | None
-) -> dict[str, Task]:
+def _lock_dependencies(board: Board, ours: Mapping[str, Filing], context: Context) -> dict[str, Task]:
     """Dependencies on the board and the task that files, locked FOR SHARE in key order, their status read after it.
 
     The parent among them: a cancel with all that it filed either finds the new tasks or refuses them.
     """
+    parent = context.filed_by_task
     if parent is None and not any(filing.deps for filing in ours.values()):
         return {}
     _refuse_loops(ours)
@@ -328,7 +344,9 @@ def _lock_dependencies(
         return {}
     taking(Rank.TASK)
     found = dict(
-        Task.objects.filter(board=board, partition=partition, public_id__in=names).values_list("public_id", "pk")
+        Task.objects.filter(board=board, partition=context.partition, public_id__in=names).values_list(
+            "public_id", "pk"
+        )
     )
     if missing := [name for name in names if name not in found]:
         raise errors.DependencyNotOnBoard(f"The dependency {missing[0]} is not on this board.", id=missing[0])
@@ -339,6 +357,8 @@ def _lock_dependencies(
         )
     if parent is not None and Task.objects.filter(pk=parent.pk, status=Status.CANCELLED).exists():
         raise errors.ParentCancelled
+    if context.claim is not None and not grants.owns(context.claim):  # the row is locked: so it stays
+        raise LostClaim
     locked = {task.public_id: task for task in Task.objects.filter(pk__in=found.values())}
     if gone := sorted(found.keys() - locked.keys()):  # retention removed it before we had the lock
         raise errors.DependencyNotOnBoard(f"The dependency {gone[0]} is not on this board.", id=gone[0])

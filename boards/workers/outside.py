@@ -229,9 +229,13 @@ def file(own: Held, filing: Filing, idempotency_key: str) -> Task:
             filed_by_task=parent,
             session_id=session_id,
             idempotency_key=idempotency_key,
+            claim=own.ticket,
         )
 
-    return filed()
+    try:
+        return filed()
+    except LostClaim:
+        raise _lost(own) or errors.TaskWriteDeclined("The claim has moved on.") from None
 
 
 def complete_step(own: Held, summary: str, handoff: Any, blockers: Any) -> bool:
@@ -366,6 +370,8 @@ def _refused(own: Held, outcome: TaskWriteOutcome) -> errors.Refusal:
 def _lost(own: Held) -> errors.Refusal | None:
     row = _row(own)
     refusal = decisions.lost(own.ticket, row, row.db_now)
+    if refusal is None and decisions.waits_for_filed(row):
+        refusal = decisions.handed_in(row)
     return None if refusal is None else _refused(own, refusal)
 
 
