@@ -17,7 +17,6 @@ from boards.event_log import Entry, record
 from boards.locks import Rank, engine_transaction, taking
 from boards.models import Branch, Hold, Task, TranscriptItem, Visit
 from boards.people import assigning, closing, decisions, outlets, votes
-from boards.people.reading import with_settling
 from boards.states import HoldKind, HoldState
 from boards.tasks import aftermath, cleaning, notices, recording, rows
 from boards.tasks.decisions import handed_in, lost, owns_row, waits_for_filed
@@ -193,13 +192,6 @@ def suspend(claim: Ticket) -> TaskWriteOutcome:
     live_notices.changed(row.board_id, task_key=row.pk)
     notices.release([row.pk])
     return TaskWriteOutcome(Recorded.RECORDED, row.status)
-
-
-def answers_for(task_key: int, attempt: int) -> list[Hold]:
-    """All holds that an attempt has asked, in the order of asking, with those of the filing first."""
-    return list(
-        with_settling(Hold.objects.filter(task=task_key, attempt__in=[0, attempt])).order_by("attempt", "position")
-    )
 
 
 @engine_transaction

@@ -48,7 +48,6 @@ from boards.workers.replay import Replay, answer_of, content, options_of
 Value = TypeVar("Value")
 
 MAX_LINES: Final = 200
-MAX_SPENT: Final = 10**12
 _STOPS: Final = frozenset({"approval", "review", "input", "gate"})
 
 
