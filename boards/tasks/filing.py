@@ -103,7 +103,7 @@ def _file(chain: Chain, board: Board, filings: Sequence[Filing], context: Contex
     digest = ""
     if key:
         given = [replace(each, checker=filing.checker) for each, filing in zip(checked, filings, strict=True)]
-        digest = _digest(board, context.partition, given)
+        digest = _digest(board, context, given)
     elif straight_on := _straight_on(chain, board, checked, context):
         return [straight_on]
     return _write(chain, board, checked, context, digest)
@@ -168,9 +168,10 @@ def _write(chain: Chain, board: Board, filings: Sequence[Filing], context: Conte
     return tasks
 
 
-def _digest(board: Board, partition: str, given: Sequence[Filing]) -> str:
-    """What tells one body from another: what was given, and where, without what the board adds to it."""
-    place = [board.pk, partition] if partition else [board.pk]
+def _digest(board: Board, context: Context, given: Sequence[Filing]) -> str:
+    """What tells one body from another: what was given, where and from which task; not what the board adds."""
+    place: list[Any] = [board.pk, context.partition] if context.partition else [board.pk]
+    place += [{"filed_by_task": context.filed_by_task.pk}] if context.filed_by_task else []
     body = json.dumps([*place, [asdict(filing) for filing in given]], default=str, sort_keys=True)
     return hashlib.sha256(body.encode()).hexdigest()
 

@@ -134,6 +134,18 @@ def test_it_files_what_it_needs_once(desk: Desk, worker: Worker) -> None:
     assert (wrong.status, wrong.code) == (409, "unknown_assignee")
 
 
+def test_a_key_under_which_another_task_filed_is_refused(desk: Desk, worker: Worker) -> None:
+    """Two tasks that need the same each file it: the second does not wait for what the first one filed."""
+    work_of(desk)
+    other = work_of(desk, "Count the oars")
+    body = {"filing": {"goal": "Lend a boat", "assignee": "writer"}}
+    first, second = worker.begins(), worker.begins()
+    assert worker("file_task", {**body, "ticket": first}, key="boat").status == 201
+    told = worker("file_task", {**body, "ticket": second}, key="boat")
+    assert (told.status, told.code) == (422, "idempotency_key_reused")
+    assert not Task.objects.filter(filed_by_task=other).exists()
+
+
 SAIL = """
 key: sail
 name: Sail
