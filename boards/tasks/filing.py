@@ -33,7 +33,14 @@ from boards.tasks import (
     straight,
 )
 from boards.tasks.current import current_claim
-from boards.tasks.filed_fields import checked_filing, refuse_waiting
+from boards.tasks.filed_fields import (
+    checked_filing,
+    dependency_ended,
+    dependency_loop,
+    not_on_board,
+    not_on_roster,
+    refuse_waiting,
+)
 from boards.tasks.progress import LostClaim
 from boards.tasks.types import Filing, Ticket
 
@@ -270,17 +277,14 @@ def _check_assignees(board: Board, filings: Sequence[Filing], names: Sequence[st
             raise errors.InvalidInput(sentence, field="checker", index=index)
         for name, field in ((filing.assignee, "assignee"), (filing.checker, "checker")):
             if name and name not in names and not (field == "checker" and name in {"none", "person"}):
-                known = ", ".join(names) or "nobody yet"
-                raise errors.UnknownAssignee(
-                    f"“{name}” is not on the roster of {board.name}. There is {known}.", field=field, index=index
-                )
+                raise not_on_roster(name, board, names, field=field, index=index)
 
 
 def _check_not_open(filings: Sequence[Filing], hashes: Sequence[str], twins: Mapping[tuple[str, str], int]) -> None:
     for index, (filing, digest) in enumerate(zip(filings, hashes, strict=True)):
         if not filing.follow_up_of and (twin := twins.get((digest, filing.assignee))):
             task = Task.objects.get(pk=twin)
-            sentence = f"“{task.label}” is open already with the same goal."
+            sentence = f"“{task.label}” is open already with the same goal. Use that one, or name another goal."
             raise errors.AlreadyOpen(sentence, task_id=task.public_id, index=index)
 
 
@@ -350,7 +354,7 @@ def _lock_dependencies(board: Board, ours: Mapping[str, Filing], context: Contex
         )
     )
     if missing := [name for name in names if name not in found]:
-        raise errors.DependencyNotOnBoard(f"The dependency {missing[0]} is not on this board.", id=missing[0])
+        raise not_on_board(missing[0])
     with connection.cursor() as cursor:
         cursor.execute(
             "select 1 from boards_task where pk = any(%s) order by pk for share",
@@ -362,14 +366,10 @@ def _lock_dependencies(board: Board, ours: Mapping[str, Filing], context: Contex
         raise LostClaim
     locked = {task.public_id: task for task in Task.objects.filter(pk__in=found.values())}
     if gone := sorted(found.keys() - locked.keys()):  # retention removed it before we had the lock
-        raise errors.DependencyNotOnBoard(f"The dependency {gone[0]} is not on this board.", id=gone[0])
+        raise not_on_board(gone[0])
     for name, task in locked.items():
         if task.status in {Status.ERRORED, Status.CANCELLED}:
-            raise errors.DependencyEnded(
-                f"The dependency {name} is {Status(task.status).label} and this could never start. "
-                "Retry it first, or leave it out.",
-                id=name,
-            )
+            raise dependency_ended(name, task.status)
     return locked
 
 
@@ -386,6 +386,6 @@ def _refuse_loops(filings: Mapping[str, Filing]) -> None:
                 done.add(name)
             elif dep in path:
                 loop = [*path, dep]
-                raise errors.DependencyLoop(f"These dependencies form a loop: {' → '.join(loop[loop.index(dep) :])}.")
+                raise dependency_loop(loop[loop.index(dep) :])
             elif dep in filings and dep not in done:
                 path[dep] = iter(filings[dep].deps)
