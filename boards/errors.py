@@ -106,7 +106,7 @@ class UnknownAssignee(Refusal):
 
 
 class AlreadyOpen(Refusal):
-    """The same goal for the same assignee is still open."""
+    """The same goal for the same assignee is still open. Use that one, or name another goal."""
 
     code = "already_open"
 
@@ -130,7 +130,7 @@ class DependencyLoop(Refusal):
 
 
 class ParentCancelled(Refusal):
-    """The task this would be filed from was cancelled."""
+    """The task this would be filed from was cancelled. Stop working on it; nothing is filed for it any more."""
 
     code = "parent_cancelled"
 
@@ -208,7 +208,7 @@ class TerminalTaskWriteDeclined(TaskWriteDeclined):
 
 
 class MessageNotSupported(Refusal):
-    """Nobody reads a message to this task any more."""
+    """Nobody reads a message to this task any more. File a follow-up."""
 
     code = "message_not_supported"
 

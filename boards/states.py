@@ -90,11 +90,6 @@ def may(verb: Verb, status: str) -> bool:
     return Status(status) in TRANSITIONS[verb]
 
 
-def from_states(verb: Verb) -> list[str]:
-    """The statuses a guarded update of `verb` names, in a stable order."""
-    return sorted(s.value for s in TRANSITIONS[verb])
-
-
 def matrix() -> str:
     """The table as markdown, a verb a row; `docs/architecture.md` prints it."""
     head = ["| verb |", *(f" {status.label} |" for status in Status)]

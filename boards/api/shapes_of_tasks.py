@@ -13,7 +13,7 @@ from pydantic import SkipValidation as Given
 from boards.api.shapes import Body, JsonObject, Moment, Paged, Told, said
 from boards.models import Hold, Task, TaskDep
 from boards.states import HoldState
-from boards.tasks import Filing, HoldFiling
+from boards.tasks import Filing, HoldFiling, spend_of
 from boards.tasks.filed_fields import refuse_waiting
 from boards.wire import MAX_OUTPUT, task_wire
 
@@ -207,6 +207,7 @@ class TaskTold(Told):
     lease_until: str | None
     lease_duration_ms: int | None
     run: JsonObject | None
+    spend: JsonObject | None = Field(description="What its requests have spent: {requests}; null: none has reported.")
     withdrawn: JsonObject | None
     cancelled_via: str
     current: CurrentTold | None = None
@@ -262,6 +263,7 @@ def task_told(task: Task) -> dict[str, Any]:
         "board": task.board.slug,
         "filed_by_task": names.get(task.filed_by_task_id or 0),
         "holds": [hold_brief(hold) for hold in holds],
+        "spend": spend_of(task),
     }
     for name in ("input", "metadata", "output"):
         told |= _cut(name, told[name])

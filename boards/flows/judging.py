@@ -20,7 +20,6 @@ from boards.flows.templating import CONDITION_NAMES, PROMPT_NAMES, Known
 
 # Kinds that hold a run until something ends; a column may let it stand for good.
 _ENDING_KINDS: Final = frozenset(FIELDS) - {"column"}
-_NESTED: Final = ("choices", "branches", "tasks")
 _TEXTS_OF_ACTIONS: Final = ("message", "goal", "title")
 
 

@@ -19,16 +19,18 @@ from boards.states import RunStatus
 from boards.tasks import LostClaim, Ticket, cleaning
 
 
+@engine_transaction
 def complete_step(chain: Chain, claim: Ticket, summary: str, *, handoff: Any = None, blockers: Any = None) -> bool:
     """A worker says under its claim that its step is complete; the step still ends with its turn.
 
     False where nothing waits for it: the task is no turn of a step, or the step has been said to be complete already.
     Raises LostClaim where the claim no longer holds.
     """
-    if not tasks.owns(claim):
-        raise LostClaim
     visit = Visit.objects.filter(task=claim.task_key, left_at__isnull=True).first()
-    return visit is not None and signal(chain, visit.pk, summary, handoff=handoff, blockers=blockers)
+    taken = visit is not None and signal(chain, visit.pk, summary, handoff=handoff, blockers=blockers)
+    if not tasks.owns(claim, locks=True):  # last, since runs are locked before tasks; it takes the word back
+        raise LostClaim
+    return taken
 
 
 @engine_transaction

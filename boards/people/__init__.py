@@ -1,7 +1,7 @@
 """What waits on people: asking, answering, expiring (spec: 04). The only writer of holds, besides a task's ending."""
 
 from boards.people.answering import answer_hold, dismiss_hold
-from boards.people.asking import answers_for, note_read, open_hold, open_step_hold, suspend
+from boards.people.asking import note_read, open_hold, open_step_hold, suspend
 from boards.people.assigning import assign_hold
 from boards.people.checking import pay_late_check
 from boards.people.closing import may_answer
@@ -14,7 +14,6 @@ from boards.people.words import closed_words
 
 __all__ = [
     "answer_hold",
-    "answers_for",
     "approved",
     "assign_hold",
     "choices_of",

@@ -17,10 +17,9 @@ from boards.event_log import Entry, record
 from boards.locks import Rank, engine_transaction, taking
 from boards.models import Branch, Hold, Task, TranscriptItem, Visit
 from boards.people import assigning, closing, decisions, outlets, votes
-from boards.people.reading import with_settling
 from boards.states import HoldKind, HoldState
 from boards.tasks import aftermath, cleaning, notices, recording, rows
-from boards.tasks.decisions import lost, owns_row, waits_for_filed
+from boards.tasks.decisions import handed_in, lost, owns_row, waits_for_filed
 from boards.tasks.progress import LostClaim
 from boards.tasks.types import Reason, Recorded, TaskWriteOutcome, Ticket
 
@@ -180,6 +179,8 @@ def suspend(claim: Ticket) -> TaskWriteOutcome:
     row, now = rows.lock_one(claim.task_key)
     if refusal := lost(claim, row, now):
         return refusal
+    if waits_for_filed(row):
+        return handed_in(row)
     changes: dict[str, Any] = {"kept_open_by": "suspended", "lease_until": None}
     if row.open_holds == 0:
         changes["resume_ready_at"] = closing.settled_at(row.pk)
@@ -191,13 +192,6 @@ def suspend(claim: Ticket) -> TaskWriteOutcome:
     live_notices.changed(row.board_id, task_key=row.pk)
     notices.release([row.pk])
     return TaskWriteOutcome(Recorded.RECORDED, row.status)
-
-
-def answers_for(task_key: int, attempt: int) -> list[Hold]:
-    """All holds that an attempt has asked, in the order of asking, with those of the filing first."""
-    return list(
-        with_settling(Hold.objects.filter(task=task_key, attempt__in=[0, attempt])).order_by("attempt", "position")
-    )
 
 
 @engine_transaction

@@ -72,7 +72,6 @@ _MORE: Final = (
     "pull_from",
     "auto_archive_after_hours",
 )
-_FOLDED: Final = frozenset(_MORE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from django.utils.translation import gettext_lazy
 
 from boards.flows import due_times
 from boards.models import Branch, Hold, Visit
-from boards.states import HoldKind, HoldState
+from boards.states import HoldKind
 
 # A confirm has no options of its own whose labels could be read.
 _CONFIRM: Final = {"yes": gettext_lazy("Yes"), "no": gettext_lazy("No")}
@@ -88,11 +88,6 @@ def option_label(options: Any, value: str) -> str:
     rows = options if isinstance(options, list) else []
     found = (str(row.get("label") or "") for row in rows if isinstance(row, dict) and row.get("value") == value)
     return next(found, "") or value
-
-
-def is_overdue(hold: Hold, now: datetime) -> bool:
-    """Whether an open hold is past its own due time, so that it shows in red."""
-    return hold.state == HoldState.OPEN and hold.due_at is not None and hold.due_at <= now
 
 
 def _past_due(it: Asked) -> tuple[str, str]:

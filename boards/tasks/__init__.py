@@ -44,7 +44,7 @@ from boards.tasks.progress import (
     report_lines,
     report_progress,
 )
-from boards.tasks.reading import dependency_outputs, list_tasks, rows_in_session
+from boards.tasks.reading import list_tasks, rows_in_session
 from boards.tasks.recorder_failures import note_recorder_failure
 from boards.tasks.recording import EndingSeen, record_ending, record_spend, spend_of, spend_view
 from boards.tasks.recounting import recount
@@ -120,7 +120,6 @@ __all__ = [
     "current_claim",
     "current_of",
     "defer",
-    "dependency_outputs",
     "did_write_land",
     "drop_events",
     "end_for_good",

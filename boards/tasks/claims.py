@@ -14,7 +14,6 @@ from typing import Any
 
 from django.db.models.functions import Now
 
-from boards import live_notices
 from boards.actors import Chain, agent, service
 from boards.event_log import Entry, record_all
 from boards.locks import Rank, engine_transaction, taking
@@ -251,8 +250,3 @@ def abandon_spent(*, boards: Sequence[int] | None = None, limit: int = 50) -> in
         ]
     )
     return sum(outcome.result is Recorded.RECORDED for outcome in outcomes)
-
-
-def wake(board_id: int) -> None:
-    """Tell the drains of a board that something may be claimable."""
-    live_notices.changed(board_id)

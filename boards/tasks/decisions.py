@@ -82,7 +82,7 @@ def lost(ticket: Ticket, task: Task, now: datetime, *, adopts: bool = False) -> 
     if not names_row(ticket, task):
         return _declined(task, Reason.NOT_MY_TASK, "This claim is for another task.")
     if not owns_row(ticket, task, now, adopts=adopts):
-        return _declined(task, Reason.LOST_CLAIM, "The claim has moved on, or its lease ran out.")
+        return _declined(task, Reason.LOST_CLAIM, "The claim has moved on, or its lease ran out. Stop working on it.")
     return None
 
 
@@ -124,7 +124,7 @@ def decline(task: Task, verb: Verb, options: Options, now: datetime) -> TaskWrit
     if ticket is not None and verb is not Verb.COMPLETE and waits_for_filed(task):
         return handed_in(task)
     if ticket is not None and not owns_row(ticket, task, now):
-        return _declined(task, Reason.LOST_CLAIM, "The claim has moved on, or its lease ran out.")
+        return _declined(task, Reason.LOST_CLAIM, "The claim has moved on, or its lease ran out. Stop working on it.")
     if (options.if_lapsed and not lapsed(task, now)) or (options.if_spent and not is_spent(task, now)):
         return _declined(task, Reason.LOST_CLAIM, "Its worker still renews the lease.")
     return None
@@ -163,7 +163,7 @@ def completes_to(task: Task) -> Status:
 
 def handed_in(task: Task) -> TaskWriteOutcome:
     """The decline of what a worker says after its hand-in, while the task waits for what it filed: the result stays."""
-    return _declined(task, Reason.DISALLOWED, "It was handed in, and only waits for the tasks it filed.")
+    return _declined(task, Reason.DISALLOWED, "It was handed in, and only waits for the tasks it filed. There is nothing more to do.")
 
 
 class HandIn(StrEnum):

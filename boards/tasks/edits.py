@@ -16,6 +16,7 @@ from boards.locks import engine_transaction, lock_board
 from boards.models import Board, Task, TaskDep
 from boards.states import TERMINAL, Status
 from boards.tasks import aftermath, by_keys, cleaning, decisions, partitions, rows, verbs
+from boards.tasks.filed_fields import dependency_ended, dependency_loop, not_on_board, not_on_roster
 from boards.tasks.types import Reason, Recorded, TaskWriteOutcome
 
 Rule = Literal["before_start", "until_finished"]
@@ -183,11 +184,11 @@ def refuse_follow_up_assignee(row: Task, changes: Mapping[str, Any]) -> None:
 def check_names(board: Board, changes: Mapping[str, Any], row: Task) -> None:
     """Assignee and checker after an edit: both on the roster, and never the same."""
     assignee, checker = changes.get("assignee", row.assignee), changes.get("checker", row.checker)
-    roster = set(board.roster.values_list("name", flat=True))
+    roster = list(board.roster.order_by("position", "name").values_list("name", flat=True))
     if "assignee" in changes and assignee and assignee not in roster:
-        raise errors.UnknownAssignee(f"“{assignee}” is not on the roster of {board.name}.", field="assignee")
+        raise not_on_roster(assignee, board, roster, field="assignee")
     if "checker" in changes and checker not in {"none", "person", *roster}:
-        raise errors.UnknownAssignee(f"“{checker}” is not on the roster of {board.name}.", field="checker")
+        raise not_on_roster(checker, board, roster, field="checker")
     if checker == assignee and assignee:
         raise errors.InvalidInput("checker must be somebody other than the assignee.", field="checker")
 
@@ -202,7 +203,7 @@ def _lock_with_dependencies(chain: Chain, task: Task | int, wanted: Sequence[str
     same = Task.objects.filter(board=seen.board, partition=seen.partition)
     found = dict(same.filter(public_id__in=wanted).values_list("public_id", "pk"))
     if missing := [name for name in wanted if name not in found]:
-        raise errors.DependencyNotOnBoard(f"The dependency {missing[0]} is not on this board.", id=missing[0])
+        raise not_on_board(missing[0])
     locked = rows.lock([_key(task), *found.values()])
     return [locked[key] for key in found.values()]
 
@@ -210,7 +211,7 @@ def _lock_with_dependencies(chain: Chain, task: Task | int, wanted: Sequence[str
 def _replace_deps(row: Task, dependencies: list[Task]) -> dict[str, Any]:
     for dependency in dependencies:
         if dependency.status in {Status.ERRORED, Status.CANCELLED}:
-            raise errors.DependencyEnded(f"The dependency {dependency.public_id} is {Status(dependency.status).label}.")
+            raise dependency_ended(dependency.public_id, dependency.status)
     _refuse_loop(row, dependencies)
     TaskDep.objects.filter(dependent=row.pk).delete()
     TaskDep.objects.bulk_create(TaskDep(dependent=row, dependency=dependency) for dependency in dependencies)
@@ -223,7 +224,7 @@ def _refuse_loop(row: Task, dependencies: list[Task]) -> None:
     seen = set(frontier)
     while frontier:
         if row.pk in frontier:
-            raise errors.DependencyLoop(f"These dependencies form a loop: {' → '.join(frontier[row.pk])}.")
+            raise dependency_loop(frontier[row.pk])
         edges = TaskDep.objects.filter(dependent__in=frontier).values_list(
             "dependent", "dependency", "dependency__public_id"
         )

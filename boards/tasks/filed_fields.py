@@ -1,4 +1,7 @@
-"""What the fields of a filing may hold: cleaned and checked before anything is read or written; pure (spec: 01)."""
+"""What the fields of a filing may hold: cleaned and checked before anything is read or written; pure (spec: 01).
+
+Also the refusals that a filing and an edit have in common, in the same words.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from typing import Any, Final
 
 from boards import errors
 from boards.models import Board
-from boards.states import HoldKind
+from boards.states import HoldKind, Status
 from boards.tasks import cleaning
 from boards.tasks.types import Filing, HoldFiling
 
@@ -47,6 +50,26 @@ def checked_filing(filing: Filing, board: Board) -> Filing:
         stage=filing.stage,
         required=filing.required,
     )
+
+
+def not_on_roster(name: str, board: Board, names: Iterable[str], **facts: Any) -> errors.UnknownAssignee:
+    """The refusal of a name that the board does not know; it says which there are."""
+    known = ", ".join(names) or "nobody yet"
+    return errors.UnknownAssignee(f"“{name}” is not on the roster of {board.name}. There is {known}.", **facts)
+
+
+def not_on_board(name: str) -> errors.DependencyNotOnBoard:
+    sentence = f"The dependency {name} is not on this board. File it first, or leave it out."
+    return errors.DependencyNotOnBoard(sentence, id=name)
+
+
+def dependency_ended(name: str, status: str) -> errors.DependencyEnded:
+    sentence = f"The dependency {name} is {Status(status).label} and this could never start."
+    return errors.DependencyEnded(f"{sentence} Retry it first, or leave it out.", id=name)
+
+
+def dependency_loop(path: Iterable[str]) -> errors.DependencyLoop:
+    return errors.DependencyLoop(f"These dependencies form a loop: {' → '.join(path)}. Leave one of them out.")
 
 
 def _checked_hold(hold: HoldFiling) -> HoldFiling:

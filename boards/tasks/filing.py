@@ -21,10 +21,28 @@ from boards.actors import Chain
 from boards.locks import Rank, engine_transaction, joins_another, sorted_keys, taking
 from boards.models import Board, IdempotencyKey, Task, Visit
 from boards.states import TERMINAL, Status
-from boards.tasks import budgets, cleaning, filed_rows, follow_ups, idempotency, partitions, plain_rows, straight
+from boards.tasks import (
+    budgets,
+    cleaning,
+    filed_rows,
+    follow_ups,
+    grants,
+    idempotency,
+    partitions,
+    plain_rows,
+    straight,
+)
 from boards.tasks.current import current_claim
-from boards.tasks.filed_fields import checked_filing, refuse_waiting
-from boards.tasks.types import Filing
+from boards.tasks.filed_fields import (
+    checked_filing,
+    dependency_ended,
+    dependency_loop,
+    not_on_board,
+    not_on_roster,
+    refuse_waiting,
+)
+from boards.tasks.progress import LostClaim
+from boards.tasks.types import Filing, Ticket
 
 MAX_BATCH = 1_000
 
@@ -38,6 +56,7 @@ class Context:
     session_id: uuid.UUID | None = None
     allow_same: bool = False
     idempotency_key: str = ""
+    claim: Ticket | None = None
     partition: str = ""  # computed from the chain; no caller gives it
 
 
@@ -51,10 +70,15 @@ def file_task(
     session_id: uuid.UUID | None = None,
     allow_same: bool = False,
     idempotency_key: str = "",
+    claim: Ticket | None = None,
     **named: Any,
 ) -> Task:
-    """File one task. Raises a Refusal with one of the codes of 01 section 3; nothing is written then."""
-    context = Context(visit, filed_by_task, session_id, allow_same, idempotency_key)
+    """File one task. Raises a Refusal with one of the codes of 01 section 3; nothing is written then.
+
+    `claim`: of the task that files it, which is `filed_by_task`; raises LostClaim where that has moved on, or was
+    handed in.
+    """
+    context = Context(visit, filed_by_task, session_id, allow_same, idempotency_key, claim)
     return _file(chain, board, [filing or filing_of(named)], context)[0]
 
 
@@ -86,7 +110,7 @@ def _file(chain: Chain, board: Board, filings: Sequence[Filing], context: Contex
     digest = ""
     if key:
         given = [replace(each, checker=filing.checker) for each, filing in zip(checked, filings, strict=True)]
-        digest = _digest(board, context.partition, given)
+        digest = _digest(board, context, given)
     elif straight_on := _straight_on(chain, board, checked, context):
         return [straight_on]
     return _write(chain, board, checked, context, digest)
@@ -142,7 +166,7 @@ def _write(chain: Chain, board: Board, filings: Sequence[Filing], context: Conte
     filings = follow_ups.with_ids(filings, roots)
     names = _names(board, context.partition, filings, first)
     ours = dict(zip(names, filings, strict=True))
-    dependencies = _lock_dependencies(board, context.partition, ours, context.filed_by_task)
+    dependencies = _lock_dependencies(board, ours, context)
     follow_ups.keep(roots)
     plan = filed_rows.Plan(names, hashes, dependencies, roots, context.partition, context.visit, context.filed_by_task)
     tasks = filed_rows.insert(chain, board, filings, plan, context.session_id)
@@ -151,9 +175,10 @@ def _write(chain: Chain, board: Board, filings: Sequence[Filing], context: Conte
     return tasks
 
 
-def _digest(board: Board, partition: str, given: Sequence[Filing]) -> str:
-    """What tells one body from another: what was given, and where, without what the board adds to it."""
-    place = [board.pk, partition] if partition else [board.pk]
+def _digest(board: Board, context: Context, given: Sequence[Filing]) -> str:
+    """What tells one body from another: what was given, where and from which task; not what the board adds."""
+    place: list[Any] = [board.pk, context.partition] if context.partition else [board.pk]
+    place += [{"filed_by_task": context.filed_by_task.pk}] if context.filed_by_task else []
     body = json.dumps([*place, [asdict(filing) for filing in given]], default=str, sort_keys=True)
     return hashlib.sha256(body.encode()).hexdigest()
 
@@ -252,17 +277,14 @@ def _check_assignees(board: Board, filings: Sequence[Filing], names: Sequence[st
             raise errors.InvalidInput(sentence, field="checker", index=index)
         for name, field in ((filing.assignee, "assignee"), (filing.checker, "checker")):
             if name and name not in names and not (field == "checker" and name in {"none", "person"}):
-                known = ", ".join(names) or "nobody yet"
-                raise errors.UnknownAssignee(
-                    f"“{name}” is not on the roster of {board.name}. There is {known}.", field=field, index=index
-                )
+                raise not_on_roster(name, board, names, field=field, index=index)
 
 
 def _check_not_open(filings: Sequence[Filing], hashes: Sequence[str], twins: Mapping[tuple[str, str], int]) -> None:
     for index, (filing, digest) in enumerate(zip(filings, hashes, strict=True)):
         if not filing.follow_up_of and (twin := twins.get((digest, filing.assignee))):
             task = Task.objects.get(pk=twin)
-            sentence = f"“{task.label}” is open already with the same goal."
+            sentence = f"“{task.label}” is open already with the same goal. Use that one, or name another goal."
             raise errors.AlreadyOpen(sentence, task_id=task.public_id, index=index)
 
 
@@ -313,13 +335,12 @@ def _names(board: Board, partition: str, filings: Sequence[Filing], first: int) 
     ]
 
 
-def _lock_dependencies(
-    board: Board, partition: str, ours: Mapping[str, Filing], parent: Task | None
-) -> dict[str, Task]:
+def _lock_dependencies(board: Board, ours: Mapping[str, Filing], context: Context) -> dict[str, Task]:
     """Dependencies on the board and the task that files, locked FOR SHARE in key order, their status read after it.
 
     The parent among them: a cancel with all that it filed either finds the new tasks or refuses them.
     """
+    parent = context.filed_by_task
     if parent is None and not any(filing.deps for filing in ours.values()):
         return {}
     _refuse_loops(ours)
@@ -328,10 +349,12 @@ def _lock_dependencies(
         return {}
     taking(Rank.TASK)
     found = dict(
-        Task.objects.filter(board=board, partition=partition, public_id__in=names).values_list("public_id", "pk")
+        Task.objects.filter(board=board, partition=context.partition, public_id__in=names).values_list(
+            "public_id", "pk"
+        )
     )
     if missing := [name for name in names if name not in found]:
-        raise errors.DependencyNotOnBoard(f"The dependency {missing[0]} is not on this board.", id=missing[0])
+        raise not_on_board(missing[0])
     with connection.cursor() as cursor:
         cursor.execute(
             "select 1 from boards_task where pk = any(%s) order by pk for share",
@@ -339,16 +362,14 @@ def _lock_dependencies(
         )
     if parent is not None and Task.objects.filter(pk=parent.pk, status=Status.CANCELLED).exists():
         raise errors.ParentCancelled
+    if context.claim is not None and not grants.owns(context.claim):  # the row is locked: so it stays
+        raise LostClaim
     locked = {task.public_id: task for task in Task.objects.filter(pk__in=found.values())}
     if gone := sorted(found.keys() - locked.keys()):  # retention removed it before we had the lock
-        raise errors.DependencyNotOnBoard(f"The dependency {gone[0]} is not on this board.", id=gone[0])
+        raise not_on_board(gone[0])
     for name, task in locked.items():
         if task.status in {Status.ERRORED, Status.CANCELLED}:
-            raise errors.DependencyEnded(
-                f"The dependency {name} is {Status(task.status).label} and this could never start. "
-                "Retry it first, or leave it out.",
-                id=name,
-            )
+            raise dependency_ended(name, task.status)
     return locked
 
 
@@ -365,6 +386,6 @@ def _refuse_loops(filings: Mapping[str, Filing]) -> None:
                 done.add(name)
             elif dep in path:
                 loop = [*path, dep]
-                raise errors.DependencyLoop(f"These dependencies form a loop: {' → '.join(loop[loop.index(dep) :])}.")
+                raise dependency_loop(loop[loop.index(dep) :])
             elif dep in filings and dep not in done:
                 path[dep] = iter(filings[dep].deps)

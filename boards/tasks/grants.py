@@ -57,9 +57,14 @@ def renew_leases(tickets: Sequence[Ticket]) -> dict[int, datetime | None]:
     return {ticket.task_key: renewed.get(ticket.task_key) for ticket in tickets}
 
 
-def owns(ticket: Ticket) -> bool:
-    """Whether the ticket is of the current grant of a row that is still being worked."""
-    return (
+def owns(ticket: Ticket, *, locks: bool = False) -> bool:
+    """Whether the ticket is of the current grant of a row that is still being worked.
+
+    `locks`: in the running engine transaction, so that it stays so until that commits.
+    """
+    if locks:
+        taking(Rank.TASK)
+    found = (
         Task.objects.filter(
             pk=ticket.task_key,
             grant_no=ticket.grant_no,
@@ -68,8 +73,9 @@ def owns(ticket: Ticket) -> bool:
             status=Status.IN_PROGRESS,
         )
         .filter(Q(lease_until__isnull=True) | Q(lease_until__gt=Now()))
-        .exists()
+        .exclude(kept_open_by=decisions.FILED)  # it was handed in
     )
+    return bool(found.select_for_update(no_key=True).values_list("pk")) if locks else found.exists()
 
 
 def link_run(chain: Chain, ticket: Ticket, session_id: uuid.UUID | None, request_id: str) -> TaskWriteOutcome:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
 from uuid import UUID
 
 from django.db.models import Q
 
 from boards.errors import TaskNotFound
-from boards.models import Board, Session, Task, TaskDep
+from boards.models import Board, Session, Task
 from boards.stored_text import clean_text
 from boards.tasks.follow_ups import current_of
 
@@ -59,9 +58,3 @@ def with_current(tasks: list[Task]) -> list[Task]:
     for task in tasks:
         task.current = found.get(task.pk)
     return tasks
-
-
-def dependency_outputs(task: Task) -> dict[str, Any]:
-    """The outputs of a task's dependencies by their ids."""
-    edges = TaskDep.objects.filter(dependent=task.pk).select_related("dependency")
-    return {edge.dependency.public_id: edge.dependency.output for edge in edges}

@@ -57,11 +57,11 @@ def end_for_good(chain: Chain, task: Task | int, reason: str, *, claim: Ticket, 
 
 
 def hand_back(
-    chain: Chain, task: Task | int, *, claim: Ticket, reason: str = "", if_allowed: bool = False
+    chain: Chain, task: Task | int, *, claim: Ticket, reason: str = "", if_allowed: bool = False, write: str = ""
 ) -> TaskWriteOutcome:
     """Give the task back unworked: pending again, no try and no abandonment spent."""
     options = Options(claim=claim, if_allowed=if_allowed)
-    return settle(Settlement(Verb.HAND_BACK, chain, _key(task), options, text=reason))
+    return settle(Settlement(Verb.HAND_BACK, chain, _key(task), options, text=reason, receipt=write))
 
 
 def cancel(
@@ -73,6 +73,7 @@ def cancel(
     cause: str = "",
     cancel_filed: bool = False,
     metadata: dict[str, Any] | None = None,
+    write: str = "",
 ) -> TaskWriteOutcome:
     """Cancel what has not ended. The write comes first; a worker that still runs is stopped as a debt."""
     row = _visible(chain, task, "tasks.cancel")
@@ -88,6 +89,7 @@ def cancel(
             cause=cause,
             cancel_filed=cancel_filed,
             metadata=metadata or {},
+            receipt=write,
         )
     )
 

@@ -144,19 +144,20 @@ def file(own: Held, filing: Filing, idempotency_key: str) -> Task:
         keys.require_standing(own.key_id)
         if refusal := lost(own):
             raise refusal
-        made = tasks.file_task(
+        return tasks.file_task(
             own.chain,
             parent.board,
             filing,
             filed_by_task=parent,
             session_id=session_id,
             idempotency_key=idempotency_key,
+            claim=own.ticket,
         )
-        if refusal := lost(own):  # again: only the filing has locked the task, and it may have moved on before
-            raise refusal
-        return made
 
-    return filed()
+    try:
+        return filed()
+    except LostClaim:
+        raise lost(own) or errors.TaskWriteDeclined("The claim has moved on.") from None
 
 
 def complete_step(own: Held, summary: str, handoff: Any, blockers: Any) -> bool:

@@ -54,9 +54,11 @@ def refused(own: Held, outcome: TaskWriteOutcome) -> errors.Refusal:
 
 
 def lost(own: Held) -> errors.Refusal | None:
-    """Why the claim holds no more, None where it does."""
+    """Why nothing more is done under the claim: it holds no more, or its result is handed in. None where it may be."""
     row = row_of(own)
     refusal = decisions.lost(own.ticket, row, row.db_now)
+    if refusal is None and decisions.waits_for_filed(row):
+        refusal = decisions.handed_in(row)
     return None if refusal is None else refused(own, refusal)
 
 
@@ -67,10 +69,8 @@ def require_started(own: Held, *, hands_in: bool = False) -> None:
     row = own.task
     if row.grant_no == own.ticket.grant_no and row.attempts == own.ticket.attempt and row.run is None:
         raise lost(own) or errors.NotStarted(task_id=own.ticket.task_id)
-    if decisions.waits_for_filed(row) and not hands_in:
-        words = "It was handed in, and ends once the tasks that it filed have ended. There is nothing more to do."
-        facts = {"reason": Reason.DISALLOWED.value, "status_seen": row.status, "task_id": own.ticket.task_id}
-        raise lost(own) or errors.TaskWriteDeclined(words, **facts)
+    if decisions.waits_for_filed(row) and not hands_in and (refusal := lost(own)):
+        raise refusal
 
 
 def row_of(own: Held, *, whole: bool = False) -> Any:

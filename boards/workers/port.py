@@ -120,6 +120,7 @@ class DatabasePort:
                 filed_by_task=task,
                 session_id=self.session_id,
                 idempotency_key=key,
+                claim=self.ticket,
             )
         )
         return made.public_id

@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Final
 from uuid import UUID, uuid4
 
 from boards import actors, tasks
@@ -23,8 +22,6 @@ from boards.workers import briefing, plain_json
 from boards.workers.adapters import Adapter, Ending, Failed, Job, Running, StoppedEarly
 from boards.workers.port import DatabasePort
 from boards.workers.scribe import Scribe
-
-INLINE_KINDS: Final = (RosterEntry.Kind.PYTHON, RosterEntry.Kind.COMMAND)
 
 
 @dataclass(eq=False)

@@ -74,10 +74,16 @@ def test_the_sentence_of_each_refusal_is_the_engines_own(desk: Desk) -> None:
     again = {"goal": "Same", "assignee": "reader"}
     assert caller("POST", "/boards/desk/tasks", again).status == 201
     twin = caller("POST", "/boards/desk/tasks", again)
-    assert (twin.code, twin.detail) == ("already_open", "“Same” is open already with the same goal.")
+    assert (twin.code, twin.detail) == (
+        "already_open",
+        "“Same” is open already with the same goal. Use that one, or name another goal.",
+    )
     loop = [{"goal": "A", "id": "a", "deps": ["b"]}, {"goal": "B", "id": "b", "deps": ["a"]}]
     told = caller("POST", "/boards/desk/batch", {"tasks": loop})
-    assert (told.code, told.detail) == ("dependency_loop", "These dependencies form a loop: a → b → a.")
+    assert (told.code, told.detail) == (
+        "dependency_loop",
+        "These dependencies form a loop: a → b → a. Leave one of them out.",
+    )
     fresh = cast.filed(desk.board, desk.chain, "Never ran", assignee="reader")
     follow = caller("POST", "/boards/desk/tasks", {"goal": "More", "follow_up_of": fresh.public_id})
     assert (follow.code, follow.status) == ("follow_up_of_unrun", 409)

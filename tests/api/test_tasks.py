@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from boards import tasks
+from boards.api.shapes_of_tasks import UpdateBody
 from boards.models import Event, Task
 from boards.states import Status
 from tests import cast
@@ -34,10 +36,24 @@ def test_nothing_of_the_servers_own_is_answered(desk: Desk) -> None:
     assert not told.keys() & {"key", "pk", "claimed_by", "grant_no", "write_log", "unmet_deps", "not_before"}
 
 
+def test_what_a_task_has_spent_is_read_with_it(desk: Desk) -> None:
+    caller, task = desk.by_key("read"), cast.filed(desk.board, desk.chain)
+    address = f"/boards/desk/tasks/{task.public_id}"
+    assert caller("GET", address).body["task"]["spend"] is None
+    got = cast.claimed(desk.board)
+    tasks.record_spend(task, "r1", "settled", {"input_tokens": 7, "model": "m-1"}, claim=got.ticket)
+    (request,) = caller("GET", address).body["task"]["spend"]["requests"]
+    assert (request["request_id"], request["attempt"], request["settled"]) == ("r1", 1, {"input_tokens": 7})
+
+
+def test_what_may_be_changed_over_http_is_what_the_engines_table_names() -> None:
+    assert set(UpdateBody.model_fields) == set(tasks.TASK_FIELD_RULES)
+
+
 def test_a_batch_is_filed_whole_with_dependencies_among_it(desk: Desk) -> None:
     caller = desk.by_key("read", "file")
-    tasks = [{"goal": "First", "id": "one"}, {"goal": "Second", "deps": ["one"], "held": True}]
-    answer = caller("POST", "/boards/desk/batch", {"tasks": tasks})
+    batch = [{"goal": "First", "id": "one"}, {"goal": "Second", "deps": ["one"], "held": True}]
+    answer = caller("POST", "/boards/desk/batch", {"tasks": batch})
     assert answer.status == 201
     assert [task["status"] for task in answer.body["tasks"]] == ["pending", "held"]
     again = caller("POST", "/boards/desk/batch", {"tasks": [{"goal": "New"}, {"goal": "Bad", "assignee": "nobody"}]})

@@ -134,10 +134,19 @@ def test_it_files_what_it_needs_once(desk: Desk, worker: Worker) -> None:
     assert (wrong.status, wrong.code) == (409, "unknown_assignee")
 
 
-@pytest.mark.django_db(transaction=True)
-def test_it_says_that_its_step_is_complete(desk: Desk, worker: Worker) -> None:
-    flow = desk.flow(
-        """
+def test_a_key_under_which_another_task_filed_is_refused(desk: Desk, worker: Worker) -> None:
+    """Two tasks that need the same each file it: the second does not wait for what the first one filed."""
+    work_of(desk)
+    other = work_of(desk, "Count the oars")
+    body = {"filing": {"goal": "Lend a boat", "assignee": "writer"}}
+    first, second = worker.begins(), worker.begins()
+    assert worker("file_task", {**body, "ticket": first}, key="boat").status == 201
+    told = worker("file_task", {**body, "ticket": second}, key="boat")
+    assert (told.status, told.code) == (422, "idempotency_key_reused")
+    assert not Task.objects.filter(filed_by_task=other).exists()
+
+
+SAIL = """
 key: sail
 name: Sail
 steps:
@@ -151,8 +160,11 @@ steps:
       on_turn_complete: [move_to_next]
   - {key: done, name: Done, terminal: true}
 """
-    )
-    run = desk.run(flow)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_it_says_that_its_step_is_complete(desk: Desk, worker: Worker) -> None:
+    run = desk.run(desk.flow(SAIL))
     ticket = {"ticket": worker.begins()}
     said = worker("complete_step", {**ticket, "summary": "Counted", "handoff": {"boats": 2}})
     assert said.body == {"taken": True}
@@ -160,6 +172,36 @@ steps:
     worker("complete", {**ticket, "output": {"boats": 2}})
     run.refresh_from_db()
     assert run.status == "completed"
+
+
+def test_after_its_hand_in_the_word_that_its_step_is_complete_comes_too_late(desk: Desk, worker: Worker) -> None:
+    run = desk.run(desk.flow(SAIL))
+    ticket = {"ticket": worker.begins()}
+    worker("file_task", {**ticket, "filing": {"goal": "Lend a boat", "assignee": "writer"}})
+    worker("complete", {**ticket, "output": {"boats": 2}})
+    told = worker("complete_step", {**ticket, "summary": "Counted"})
+    assert (told.status, told.body.get("reason")) == (409, "disallowed")
+    run.refresh_from_db()
+    assert not run.signal
+
+
+def test_after_its_hand_in_it_files_asks_and_suspends_no_more(desk: Desk, worker: Worker) -> None:
+    """What it filed keeps the task open, and the turn is over all the same."""
+    task = work_of(desk)
+    ticket = {"ticket": worker.begins()}
+    asked = worker("ask", {**ticket, "kind": "question", "prompt": "How many?"})
+    answered(desk, asked.body["hold"], text="two")
+    worker("file_task", {**ticket, "filing": {"goal": "Lend a boat", "assignee": "writer"}})
+    assert worker("complete", {**ticket, "output": 1}).body["status"] == "in_progress"
+    for verb, body in (
+        ("file_task", {"filing": {"goal": "Lend another", "assignee": "writer"}}),
+        ("ask", {"kind": "question", "prompt": "Which?"}),
+        ("suspend", {}),
+    ):
+        told = worker(verb, {**ticket, **body})
+        assert (told.status, told.code, told.body.get("reason")) == (409, "task_write_declined", "disallowed")
+    task.refresh_from_db()
+    assert (task.kept_open_by, task.filed_tasks.count()) == ("filed", 1)
 
 
 def test_nothing_is_suspended_for_without_a_question(desk: Desk, worker: Worker) -> None:

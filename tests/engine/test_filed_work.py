@@ -363,8 +363,9 @@ def test_handing_in_again_keeps_what_was_handed_in_first(board: Board, turn: Tur
         lambda turn: tasks.fail(turn.chain, turn.task, "no", claim=turn.ticket, for_good=True),
         lambda turn: tasks.hand_back(turn.chain, turn.task, claim=turn.ticket),
         lambda turn: tasks.end_for_good(turn.chain, turn.task, "no", claim=turn.ticket, ending="cancelled"),
+        lambda turn: people.suspend(turn.ticket),
     ],
-    ids=["report", "fail", "for good", "hand back", "cancel"],
+    ids=["report", "fail", "for good", "hand back", "cancel", "suspend"],
 )
 def test_nothing_that_its_worker_says_later_changes_it(
     board: Board, turn: Turn, says: Callable[[Turn], tasks.TaskWriteOutcome]

@@ -214,3 +214,24 @@ def test_what_is_open_on_the_board_is_named_before_what_stands_in_the_batch(boar
     with pytest.raises(errors.AlreadyOpen) as refused:
         tasks.file_tasks(anna, board, [Filing(goal="Read it"), Filing(goal="Read it")])
     assert refused.value.facts == {"task_id": first.public_id, "index": 0}
+
+
+def test_a_filing_under_a_claim_that_moved_on_or_was_handed_in_writes_nothing(board, anna, lapse):
+    parent = cast.filed(board, anna, "Parent")
+    old = cast.claimed(board).ticket
+    worker = cast.agent_chain(board)
+
+    def files(claim, goal):
+        return tasks.file_task(worker, board, Filing(goal, assignee="reader"), filed_by_task=parent, claim=claim)
+
+    lapse(parent)
+    with pytest.raises(tasks.LostClaim):
+        files(old, "Its lease ran out")
+    fresh = cast.claimed(board).ticket
+    with pytest.raises(tasks.LostClaim):
+        files(old, "Another attempt works it")
+    files(fresh, "Needed")
+    tasks.complete(worker, parent, "done", claim=fresh)
+    with pytest.raises(tasks.LostClaim):
+        files(fresh, "One thing more")
+    assert list(Task.objects.filter(filed_by_task=parent).values_list("goal", flat=True)) == ["Needed"]

@@ -168,3 +168,18 @@ def test_who_may_not_hold_changes_nothing(board, anna):
         with pytest.raises(errors.Forbidden):
             tasks.update_task(vera, task, **change)
     assert cast.fresh(task).revision == 1
+
+
+def test_a_refused_name_or_dependency_says_what_there_is_to_do(board, anna):
+    """The same words as at the filing."""
+    task, gone = cast.filed(board, anna), cast.filed(board, anna, "Gone")
+    tasks.cancel(anna, gone)
+    for change in ({"assignee": "nobody"}, {"checker": "nobody"}):
+        with pytest.raises(errors.UnknownAssignee, match="There is writer, reader"):
+            tasks.update_task(anna, task, **change)
+    with pytest.raises(errors.UnknownAssignee, match="There is writer, reader"):
+        tasks.set_assignee(anna, task, "nobody")
+    with pytest.raises(errors.DependencyEnded, match="Retry it first, or leave it out"):
+        tasks.update_task(anna, task, deps=[gone.public_id])
+    with pytest.raises(errors.DependencyNotOnBoard, match="File it first, or leave it out"):
+        tasks.update_task(anna, task, deps=["nowhere"])
