@@ -163,7 +163,9 @@ def completes_to(task: Task) -> Status:
 
 def handed_in(task: Task) -> TaskWriteOutcome:
     """The decline of what a worker says after its hand-in, while the task waits for what it filed: the result stays."""
-    return _declined(task, Reason.DISALLOWED, "It was handed in, and only waits for the tasks it filed. There is nothing more to do.")
+    return _declined(
+        task, Reason.DISALLOWED, "It was handed in, and only waits for the tasks it filed. There is nothing more to do."
+    )
 
 
 class HandIn(StrEnum):
