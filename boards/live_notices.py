@@ -20,7 +20,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
+from typing import Any, Final
 
 import psycopg
 from django.conf import settings
@@ -325,13 +325,17 @@ class _Notifier:
         return changes.payload()
 
 
+# Its commit need not wait for the disk: no notice outlives the server.
+_SEND: Final = "select set_config('synchronous_commit', 'off', true), pg_notify(%s, %s)"
+
+
 def _send(payload: str) -> None:
     """One statement of its own on this thread's connection. What cannot be sent is lost, as any notice may be."""
     connection = connections[DEFAULT_DB_ALIAS]
     try:
         connection.ensure_connection()
         # Below Django's cursor: no query log, and a failure here says nothing about the caller's connection.
-        connection.connection.execute("select pg_notify(%s, %s)", [CHANNEL, payload])
+        connection.connection.execute(_SEND, [CHANNEL, payload])
     except Exception as error:
         log.warning("A change notice was not sent; pages and drains find the change by polling: %s", error)
         if threading.current_thread().name == "change-notices":
