@@ -91,6 +91,13 @@ def changed_all(changed_rows: Iterable[tuple[int | None, int | None, int | None]
         connection.on_commit(changes.hand_over, robust=True)
 
 
+def send_aside() -> None:
+    """From now on this process sends from a thread of its own also what would go out at once: for one whose next step
+    is worth more than the notice of its last.
+    """
+    _notifier.aside = True
+
+
 def close() -> None:
     """Send what is still folded and end the sending thread; a later change starts it again."""
     _notifier.close()
@@ -267,9 +274,13 @@ def _collecting(connection: BaseDatabaseWrapper) -> _Changes | None:
 
 
 class _Notifier:
-    """Folds what this process sends: the first at once, then at most one in 10 ms, all boards together."""
+    """Folds what this process sends: the first at once, then at most one in 10 ms, all boards together.
+
+    `aside`: the first, too, is sent by the thread, which then stays.
+    """
 
     def __init__(self) -> None:
+        self.aside = False
         self._ready = threading.Condition(threading.Lock())
         self._pending = _Changes()
         self._sent_at = float("-inf")
@@ -282,7 +293,7 @@ class _Notifier:
             if self._pending:
                 self._pending.merge(changes)  # the thread is about to send
                 return
-            if now - self._sent_at < FOLD_S:
+            if self.aside or now - self._sent_at < FOLD_S:
                 self._pending.merge(changes)
                 self._wake_thread()
                 return
@@ -314,7 +325,7 @@ class _Notifier:
     def _next(self) -> str | None:
         """Waits for changes, then for the end of the 10 ms; None when idle, after which a new thread is started."""
         with self._ready:
-            self._ready.wait_for(lambda: self._pending or self._closing, IDLE_S)
+            self._ready.wait_for(lambda: self._pending or self._closing, None if self.aside else IDLE_S)
             if not self._pending:
                 self._thread = None
                 return None
