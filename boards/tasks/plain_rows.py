@@ -80,13 +80,18 @@ def read(model: type[Row], values: Sequence[Any], without: frozenset[str] = froz
     return made
 
 
+def set_board(task: Task, board: Board) -> None:
+    """Of a row that was read with its `board_id`; the relation's own setter costs as much as the reading."""
+    task._state.fields_cache["board"] = board
+
+
 def fresh(board: Board, of_all: dict[str, Any], **given: Any) -> Task:
     """A task of that board that is not stored yet, by attribute names: `of_all` are those that a batch has in common.
     `insert` stores it. What is not given has its default.
     """
     made = Task.__new__(Task)
     made.__dict__ = {**_defaults(), **of_all, **given, "steers": [], "write_log": [], "_state": _state()}
-    made._state.fields_cache["board"] = board
+    set_board(made, board)
     return made
 
 

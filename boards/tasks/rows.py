@@ -107,7 +107,7 @@ def _read(statements: Sequence[plain_rows.Statement], without: frozenset[str] = 
     locked.filers = set()
     for row in found:
         task = plain_rows.read(Task, row, without)
-        task.board = known[task.board_id]
+        plain_rows.set_board(task, known[task.board_id])
         locked[task.pk] = task
         *_, filed, locked.now = row
         if filed:

@@ -63,7 +63,7 @@ def claim(
     taken = []
     for attempt_key, _, bare, *row in found:
         task = plain_rows.read(Task, row, without)
-        task.board = known[task.board_id]
+        plain_rows.set_board(task, known[task.board_id])
         taken.append(Taken(task, attempt_key, bare))
     live_notices.changed_all((one.task.board_id, one.task.pk, row[1]) for one, row in zip(taken, found, strict=True))
     return taken
