@@ -13,6 +13,7 @@ import logging
 import os
 import queue
 import random
+import re
 import selectors
 import socket
 import threading
@@ -36,6 +37,9 @@ IDLE_S = 0.5  # the sending thread gives its connection back after that long wit
 LOOK_BACK = 8  # how many callbacks of a transaction are searched for one of ours
 ALIVE_S = 30.0  # a silent connection is asked whether it still lives
 BACKOFF_S = (0.1, 5.0)
+# Says also when it was sent: `payload` is a JSON object with something in it. Read without parsing it all.
+_NOTIFY = "select pg_notify(%s, '{\"t\":' || extract(epoch from clock_timestamp()) || ',' || substr(%s::text, 2))"
+_SENT_AT = re.compile(r'\{"t":(\d{1,12}\.\d{1,6})')
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,12 +105,14 @@ class Listener(threading.Thread):
 
     Every time it begins to hear, the first time included, it tells a gap. `listening` says whether it hears now;
     with LISTEN off it never does, and those that wait on it poll. An async listener in daphne's loop crashes at
-    SIGTERM (engineering notes, section 4).
+    SIGTERM (engineering notes, section 4). `took` hears of each notice how many seconds it was under way.
     """
 
-    def __init__(self, name: str = "listener") -> None:
+    def __init__(self, name: str = "listener", *, took: Callable[[float], None] | None = None) -> None:
         super().__init__(name=name, daemon=True)
         self.listening = False
+        self._took = took
+        self._clock = _DatabaseClock()
         self._callbacks: list[Callback] = []
         self._stopping = threading.Event()
         self._woken, self._waker = socket.socketpair()
@@ -140,15 +146,20 @@ class Listener(threading.Thread):
     def _hear(self) -> None:
         with contextlib.closing(_own_connection()) as connection, selectors.DefaultSelector() as selector:
             connection.execute(f"listen {CHANNEL}")
+            self._clock = _DatabaseClock()
             selector.register(connection.fileno(), selectors.EVENT_READ)
             selector.register(self._woken, selectors.EVENT_READ)
             self.listening = True
             log.info("The listener hears change notices")
             self._tell(GAP)
             while not self._stopping.is_set():
+                if self._took is not None and self._clock.age_s >= ALIVE_S:
+                    self._clock.read(connection)
                 if not selector.select(ALIVE_S):
                     connection.execute("select 1")
                 for heard in connection.notifies(timeout=0):
+                    if self._took is not None and (sent_at := _sent_at(heard.payload)) is not None:
+                        self._took(max(0.0, self._clock.now() - sent_at))
                     for notice in parse(heard.payload):
                         self._tell(notice)
 
@@ -179,6 +190,34 @@ class Inbox:
             while True:
                 found.append(self._queue.get_nowait())
         return [notice for notice in found if notice is not None]
+
+
+class _DatabaseClock:
+    """The database's time between two looks at it, by this process's own clock; right to half of a look's way."""
+
+    def __init__(self) -> None:
+        self._ahead_s = 0.0
+        self._read_at = float("-inf")
+
+    @property
+    def age_s(self) -> float:
+        return time.monotonic() - self._read_at
+
+    def now(self) -> float:
+        """Seconds since 1970."""
+        return time.monotonic() + self._ahead_s
+
+    def read(self, connection: psycopg.Connection[Any]) -> None:
+        before = time.monotonic()
+        (told,) = connection.execute("select extract(epoch from clock_timestamp())::float8").fetchone() or (before,)
+        self._read_at = time.monotonic()
+        self._ahead_s = told - (before + self._read_at) / 2
+
+
+def _sent_at(payload: str) -> float | None:
+    """When a notice was sent, by the database's clock; older processes do not say."""
+    found = _SENT_AT.match(payload)
+    return float(found[1]) if found else None
 
 
 def parse(payload: str) -> Iterator[Notice]:
@@ -331,7 +370,7 @@ def _send(payload: str) -> None:
     try:
         connection.ensure_connection()
         # Below Django's cursor: no query log, and a failure here says nothing about the caller's connection.
-        connection.connection.execute("select pg_notify(%s, %s)", [CHANNEL, payload])
+        connection.connection.execute(_NOTIFY, [CHANNEL, payload])
     except Exception as error:
         log.warning("A change notice was not sent; pages and drains find the change by polling: %s", error)
         if threading.current_thread().name == "change-notices":
