@@ -20,7 +20,8 @@ _PROCESSES: Final = """
 select p.kind, count(*) filter (where lives), count(*) filter (where lives and p.listening),
        extract(epoch from statement_timestamp() - max(p.swept_at))::float8
   from boards_process p
- cross join lateral (select p.stopped_at is null and p.beat_at > statement_timestamp() - make_interval(secs => %s) as lives) l
+ cross join lateral (
+   select p.stopped_at is null and p.beat_at > statement_timestamp() - make_interval(secs => %s) as lives) l
  group by p.kind"""
 
 # What a sweeper does as soon as it is due, as its parts look for it: `paying.due_ids`, `people.expire_due`,
