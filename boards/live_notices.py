@@ -13,7 +13,6 @@ import logging
 import os
 import queue
 import random
-import re
 import selectors
 import socket
 import threading
@@ -21,12 +20,14 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
+from typing import Any, Final
 
 import psycopg
 from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
+
+from boards import notice_times
 
 log = logging.getLogger(__name__)
 
@@ -37,9 +38,6 @@ IDLE_S = 0.5  # the sending thread gives its connection back after that long wit
 LOOK_BACK = 8  # how many callbacks of a transaction are searched for one of ours
 ALIVE_S = 30.0  # a silent connection is asked whether it still lives
 BACKOFF_S = (0.1, 5.0)
-# Says also when it was sent: `payload` is a JSON object with something in it. Read without parsing it all.
-_NOTIFY = "select pg_notify(%s, '{\"t\":' || extract(epoch from clock_timestamp()) || ',' || substr(%s::text, 2))"
-_SENT_AT = re.compile(r'\{"t":(\d{1,12}\.\d{1,6})')
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +93,13 @@ def changed_all(changed_rows: Iterable[tuple[int | None, int | None, int | None]
         connection.on_commit(changes.hand_over, robust=True)
 
 
+def send_aside() -> None:
+    """From now on this process sends from a thread of its own also what would go out at once: for one whose next step
+    is worth more than the notice of its last.
+    """
+    _notifier.aside = True
+
+
 def close() -> None:
     """Send what is still folded and end the sending thread; a later change starts it again."""
     _notifier.close()
@@ -112,7 +117,7 @@ class Listener(threading.Thread):
         super().__init__(name=name, daemon=True)
         self.listening = False
         self._took = took
-        self._clock = _DatabaseClock()
+        self._clock = notice_times.DatabaseClock()
         self._callbacks: list[Callback] = []
         self._stopping = threading.Event()
         self._woken, self._waker = socket.socketpair()
@@ -146,7 +151,7 @@ class Listener(threading.Thread):
     def _hear(self) -> None:
         with contextlib.closing(_own_connection()) as connection, selectors.DefaultSelector() as selector:
             connection.execute(f"listen {CHANNEL}")
-            self._clock = _DatabaseClock()
+            self._clock = notice_times.DatabaseClock()
             selector.register(connection.fileno(), selectors.EVENT_READ)
             selector.register(self._woken, selectors.EVENT_READ)
             self.listening = True
@@ -158,7 +163,7 @@ class Listener(threading.Thread):
                 if not selector.select(ALIVE_S):
                     connection.execute("select 1")
                 for heard in connection.notifies(timeout=0):
-                    if self._took is not None and (sent_at := _sent_at(heard.payload)) is not None:
+                    if self._took is not None and (sent_at := notice_times.sent_at(heard.payload)) is not None:
                         self._took(max(0.0, self._clock.now() - sent_at))
                     for notice in parse(heard.payload):
                         self._tell(notice)
@@ -190,34 +195,6 @@ class Inbox:
             while True:
                 found.append(self._queue.get_nowait())
         return [notice for notice in found if notice is not None]
-
-
-class _DatabaseClock:
-    """The database's time between two looks at it, by this process's own clock; right to half of a look's way."""
-
-    def __init__(self) -> None:
-        self._ahead_s = 0.0
-        self._read_at = float("-inf")
-
-    @property
-    def age_s(self) -> float:
-        return time.monotonic() - self._read_at
-
-    def now(self) -> float:
-        """Seconds since 1970."""
-        return time.monotonic() + self._ahead_s
-
-    def read(self, connection: psycopg.Connection[Any]) -> None:
-        before = time.monotonic()
-        (told,) = connection.execute("select extract(epoch from clock_timestamp())::float8").fetchone() or (before,)
-        self._read_at = time.monotonic()
-        self._ahead_s = told - (before + self._read_at) / 2
-
-
-def _sent_at(payload: str) -> float | None:
-    """When a notice was sent, by the database's clock; older processes do not say."""
-    found = _SENT_AT.match(payload)
-    return float(found[1]) if found else None
 
 
 def parse(payload: str) -> Iterator[Notice]:
@@ -306,9 +283,13 @@ def _collecting(connection: BaseDatabaseWrapper) -> _Changes | None:
 
 
 class _Notifier:
-    """Folds what this process sends: the first at once, then at most one in 10 ms, all boards together."""
+    """Folds what this process sends: the first at once, then at most one in 10 ms, all boards together.
+
+    `aside`: the first, too, is sent by the thread, which then stays.
+    """
 
     def __init__(self) -> None:
+        self.aside = False
         self._ready = threading.Condition(threading.Lock())
         self._pending = _Changes()
         self._sent_at = float("-inf")
@@ -321,7 +302,7 @@ class _Notifier:
             if self._pending:
                 self._pending.merge(changes)  # the thread is about to send
                 return
-            if now - self._sent_at < FOLD_S:
+            if self.aside or now - self._sent_at < FOLD_S:
                 self._pending.merge(changes)
                 self._wake_thread()
                 return
@@ -353,7 +334,7 @@ class _Notifier:
     def _next(self) -> str | None:
         """Waits for changes, then for the end of the 10 ms; None when idle, after which a new thread is started."""
         with self._ready:
-            self._ready.wait_for(lambda: self._pending or self._closing, IDLE_S)
+            self._ready.wait_for(lambda: self._pending or self._closing, None if self.aside else IDLE_S)
             if not self._pending:
                 self._thread = None
                 return None
@@ -364,13 +345,17 @@ class _Notifier:
         return changes.payload()
 
 
+# Its commit need not wait for the disk: no notice outlives the server.
+_SEND: Final = f"select set_config('synchronous_commit', 'off', true), pg_notify(%s, {notice_times.STAMPED})"
+
+
 def _send(payload: str) -> None:
     """One statement of its own on this thread's connection. What cannot be sent is lost, as any notice may be."""
     connection = connections[DEFAULT_DB_ALIAS]
     try:
         connection.ensure_connection()
         # Below Django's cursor: no query log, and a failure here says nothing about the caller's connection.
-        connection.connection.execute(_NOTIFY, [CHANNEL, payload])
+        connection.connection.execute(_SEND, [CHANNEL, payload])
     except Exception as error:
         log.warning("A change notice was not sent; pages and drains find the change by polling: %s", error)
         if threading.current_thread().name == "change-notices":

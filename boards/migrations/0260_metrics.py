@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("boards", "0252_filed_work"),
+        ("boards", "0253_lean_claim"),
     ]
 
     operations = [

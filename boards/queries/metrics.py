@@ -11,6 +11,7 @@ import json
 import threading
 from collections import Counter
 from collections.abc import Collection
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -103,7 +104,7 @@ def _seen(rows: list[tuple[Any, ...]]) -> tuple[str, set[int]]:
 
 def _figures(board_id: int, space: str, board: str, counts: str, stuck: int, lapsed: int, *ages: Any) -> BoardFigures:
     ready_s, asked, asked_s = ages
-    logged = _log.boards[board_id]
+    logged = deepcopy(_log.boards[board_id])  # another look may go on counting before this one is told
     live: dict[str, int] = json.loads(counts or "{}")
     tasks: dict[str, int] = {**{status: live.get(status, 0) for status in LIVE}, Status.ERRORED: stuck}
     if _log.knows_ended:

@@ -19,6 +19,7 @@ from boards.live_notices import Inbox, Listener
 from boards.models import Process
 from boards.workers.databases import AWAY, let_go
 from boards.workers.processes import BEAT_S, Presence
+from orchestra import collector
 
 log = logging.getLogger(__name__)
 
@@ -39,6 +40,7 @@ class Command(BaseCommand):
             report = sweeping.sweep_once()
             screen.print(Text(f"swept: {report or 'nothing was due'}"))
             return
+        collector.spare()
         Sweeper(screen).run()
 
 
