@@ -32,6 +32,7 @@ set enable_sort = off
 as $function$
 declare
     v_keys bigint[];
+    v_places int[];
     v_again boolean;
     -- As the pages name a task: the title, else the first line of the goal that shows something.
     v_blank constant text := E'\t\n\x0b\x0c\r\x1c\x1d\x1e\x1f \u0085\u00a0\u1680\u2000\u2001\u2002\u2003\u2004'
@@ -52,11 +53,14 @@ begin
         return next;
         return;
     end if;
-    select array_agg(pk order by nth), bool_or(again) into v_keys, v_again
-      from (select pk, again, nth
+    -- Rows that are hot are found by their key alone: a status or a board as an index's condition would read all that is
+    -- ready for each. So those stand as expressions, and nothing is joined whose plan could be quadratic.
+    select array_agg(pk order by nth), array_agg(place order by nth), bool_or(again) into v_keys, v_places, v_again
+      from (select pk, place, again, nth
               from (select o.*, row_number() over (partition by board_id order by nth) as in_board
-                      from (select p.pk, p.again, w.board_id, w.room, row_number() over () as nth
-                              from unnest(p_boards, p_names, p_slots, p_rooms) as w(board_id, name, slots, room)
+                      from (select p.pk, p.again, w.place, w.board_id, w.room, row_number() over () as nth
+                              from unnest(p_boards, p_names, p_slots, p_rooms)
+                                   with ordinality as w(board_id, name, slots, room, place)
                               join lateral (
                                 select t.pk, t.follow_up_of_id is not null or t.attempts > 0 as again
                                   from boards_task t
@@ -100,20 +104,21 @@ begin
                    'attempt', 1),
                resume_ready_at = null, kept_open_by = '', revision = t.revision + 1,
                updated_at = statement_timestamp()
-          from unnest(v_keys) with ordinality as k(pk, nth), boards_board b,
-               unnest(p_boards, p_names, p_who, p_chains) as w(board_id, name, who, chain)
-         where t.pk = k.pk and t.status = 'pending' and t.attempts = 0
-           and b.id = t.board_id and w.board_id = t.board_id and w.name = t.assignee
-     returning k.nth, w.who, w.chain, b.space_id, (t.run->>'session_id')::uuid as session,
+          from unnest(v_keys, v_places) with ordinality as k(pk, place, nth), boards_board b
+         where t.pk = k.pk and (t.status || '') = 'pending' and t.attempts = 0 and b.id = t.board_id + 0
+     returning k.nth, p_who[k.place] as who, p_chains[k.place] as chain, b.space_id,
+               (t.run->>'session_id')::uuid as session,
                (select v.run_id from boards_visit v where v.id = t.visit_id) as flow_run,
+               nextval('boards_attempt_id_seq') as attempt_key,
                t.pk, t.board_id, t.partition, t.id, t.incarnation_id, t.revision, t.goal, t.title, t.context,
                t.input, t.labels, t.metadata, t.assignee, t.follow_up_of_id, t.filer_id, t.visit_id, t.status,
                t.attempts, t.abandonments, t.grant_no, t.feedback, t.steers, t.lease_duration_ms, t.run,
                t.created_at
     ), opened as (
-        insert into boards_attempt (task_id, number, assignee, claimed_by, session_id, ending, error, steps, spend)
-        select g.pk, 1, g.assignee, p_claimed_by, g.session, '', '', '{}', '[]' from granted g order by g.nth
-     returning task_id, id
+        insert into boards_attempt
+               (id, task_id, number, assignee, claimed_by, session_id, ending, error, steps, spend)
+        select g.attempt_key, g.pk, 1, g.assignee, p_claimed_by, g.session, '', '', '{}', '[]'
+          from granted g order by g.nth
     ), sessions as (
         insert into boards_session (id, space_id, kind, parent_id, label)
         select g.session, g.space_id, 'task_run', g.filer_id,
@@ -132,14 +137,14 @@ begin
                '{}'
           from granted g order by g.nth
     )
-    select o.id, g.flow_run,
+    select g.attempt_key, g.flow_run,
            not exists (select from boards_taskdep d where d.dependent_id = g.pk)
            and not exists (select from boards_hold h where h.task_id = g.pk),
            g.pk, g.board_id, g.partition, g.id, g.incarnation_id, g.revision, g.goal, g.title, g.context,
            g.input, g.labels, g.metadata, g.assignee, g.follow_up_of_id, g.filer_id, g.visit_id, g.status,
            g.attempts, g.abandonments, g.grant_no, g.feedback, g.steers, g.lease_duration_ms, g.run,
            g.created_at
-      from granted g join opened o on o.task_id = g.pk order by g.nth;
+      from granted g order by g.nth;
 end
 $function$
 """

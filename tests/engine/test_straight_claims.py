@@ -238,3 +238,15 @@ def test_a_plan_kept_from_an_empty_board_still_reads_next_to_nothing_behind_a_lo
     )
     assert plan["Actual Rows"] == 1
     assert buffers(plan) <= 200
+
+
+def test_a_plan_kept_from_a_small_board_reads_each_of_many_ready_rows_by_its_key(board: Board, anna: Chain) -> None:
+    cast.filed(board, anna)
+    assert len(taken(wanted(board)) or []) == 1  # the connection keeps its plans now
+    for start in range(0, 3_000, 1_000):
+        tasks.file_tasks(anna, board, [Filing(goal=f"Task {start + n}", assignee=cast.WRITER) for n in range(1_000)])
+    place = wanted(board, 200)
+    words = straight_claims._statement(claims._NOT_TOLD)
+    plan = planned((words, straight_claims._params([place], 200, None, cast.HERE, "x")))
+    assert plan["Actual Rows"] == 200
+    assert buffers(plan) <= 200 * 75
