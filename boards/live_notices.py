@@ -27,6 +27,8 @@ from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
+from boards import notice_times
+
 log = logging.getLogger(__name__)
 
 CHANNEL = "orchestra"
@@ -108,12 +110,14 @@ class Listener(threading.Thread):
 
     Every time it begins to hear, the first time included, it tells a gap. `listening` says whether it hears now;
     with LISTEN off it never does, and those that wait on it poll. An async listener in daphne's loop crashes at
-    SIGTERM (engineering notes, section 4).
+    SIGTERM (engineering notes, section 4). `took` hears of each notice how many seconds it was under way.
     """
 
-    def __init__(self, name: str = "listener") -> None:
+    def __init__(self, name: str = "listener", *, took: Callable[[float], None] | None = None) -> None:
         super().__init__(name=name, daemon=True)
         self.listening = False
+        self._took = took
+        self._clock = notice_times.DatabaseClock()
         self._callbacks: list[Callback] = []
         self._stopping = threading.Event()
         self._woken, self._waker = socket.socketpair()
@@ -147,15 +151,20 @@ class Listener(threading.Thread):
     def _hear(self) -> None:
         with contextlib.closing(_own_connection()) as connection, selectors.DefaultSelector() as selector:
             connection.execute(f"listen {CHANNEL}")
+            self._clock = notice_times.DatabaseClock()
             selector.register(connection.fileno(), selectors.EVENT_READ)
             selector.register(self._woken, selectors.EVENT_READ)
             self.listening = True
             log.info("The listener hears change notices")
             self._tell(GAP)
             while not self._stopping.is_set():
+                if self._took is not None and self._clock.age_s >= ALIVE_S:
+                    self._clock.read(connection)
                 if not selector.select(ALIVE_S):
                     connection.execute("select 1")
                 for heard in connection.notifies(timeout=0):
+                    if self._took is not None and (sent_at := notice_times.sent_at(heard.payload)) is not None:
+                        self._took(max(0.0, self._clock.now() - sent_at))
                     for notice in parse(heard.payload):
                         self._tell(notice)
 
@@ -337,7 +346,7 @@ class _Notifier:
 
 
 # Its commit need not wait for the disk: no notice outlives the server.
-_SEND: Final = "select set_config('synchronous_commit', 'off', true), pg_notify(%s, %s)"
+_SEND: Final = f"select set_config('synchronous_commit', 'off', true), pg_notify(%s, {notice_times.STAMPED})"
 
 
 def _send(payload: str) -> None:
