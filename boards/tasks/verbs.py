@@ -48,12 +48,21 @@ def fail(
     return settle(Settlement(Verb.FAIL, chain, _key(task), options, text=text, for_good=for_good, receipt=write))
 
 
-def end_for_good(chain: Chain, task: Task | int, reason: str, *, claim: Ticket, ending: str) -> TaskWriteOutcome:
+def end_for_good(
+    chain: Chain,
+    task: Task | int,
+    reason: str,
+    *,
+    claim: Ticket,
+    ending: str,
+    if_allowed: bool = False,
+    write: str = "",
+) -> TaskWriteOutcome:
     """What `EndsForGood` asks for: `errored` or `cancelled` on this attempt, tries left unspent."""
     if ending == "errored":
-        return fail(chain, task, reason, claim=claim, for_good=True)
+        return fail(chain, task, reason, claim=claim, if_allowed=if_allowed, for_good=True, write=write)
     options = Options(claim=claim, advisory=True)
-    return settle(Settlement(Verb.CANCEL, chain, _key(task), options, text=reason, via="worker"))
+    return settle(Settlement(Verb.CANCEL, chain, _key(task), options, text=reason, via="worker", receipt=write))
 
 
 def hand_back(
@@ -94,16 +103,17 @@ def cancel(
     )
 
 
-def skip(chain: Chain, task: Task | int, reason: str) -> TaskWriteOutcome:
+def skip(chain: Chain, task: Task | int, reason: str, *, if_allowed: bool = False, write: str = "") -> TaskWriteOutcome:
     """A person sets a Stuck or Ready task aside, with a reason."""
     row = _visible(chain, task, "tasks.skip")
     if chain.acting.kind != "person":
         raise errors.Forbidden("Only a person may skip a task.")
-    return settle(Settlement(Verb.SKIP, chain, row.pk, text=required_text(reason, "reason", MAX_REASON), via="person"))
+    words, options = required_text(reason, "reason", MAX_REASON), Options(if_allowed=if_allowed)
+    return settle(Settlement(Verb.SKIP, chain, row.pk, options, text=words, via="person", receipt=write))
 
 
 def withdraw(
-    chain: Chain, task: Task | int, *, due_at: datetime | None = None, if_allowed: bool = False
+    chain: Chain, task: Task | int, *, due_at: datetime | None = None, if_allowed: bool = False, write: str = ""
 ) -> TaskWriteOutcome:
     """The Flows service ends a task whose step's due time passed, in one write that nothing reopens.
 
@@ -111,22 +121,27 @@ def withdraw(
     manifest and in no role, and the acting hop decides. A completed task raises IllegalTaskTransition, or declines
     with `if_allowed`: whichever of the two came first has won (spec: 01 "Withdraw", 05 section 4).
     """
-    return withdraw_many(chain, {_key(task): due_at}, if_allowed=if_allowed)[0]
+    return settle(_withdrawal(chain, _key(task), due_at, if_allowed, write))
 
 
 def withdraw_many(
     chain: Chain, due: Mapping[int, datetime | None], *, if_allowed: bool = False
 ) -> list[TaskWriteOutcome]:
     """Withdraw the tasks of one stay in one write: key -> the due time that passed; answers in that order."""
-    found = [(_visible(chain, key, "tasks.withdraw").pk, due_at) for key, due_at in due.items()]
-    options = Options(if_allowed=if_allowed)
-    return settle_many(
-        [
-            Settlement(
-                Verb.FLOW_DEADLINE, chain, key, options, text=WITHDRAWN_WORDS, via="flow", cause=WITHDRAW, due_at=due_at
-            )
-            for key, due_at in found
-        ]
+    return settle_many([_withdrawal(chain, key, due_at, if_allowed) for key, due_at in due.items()])
+
+
+def _withdrawal(chain: Chain, key: int, due_at: datetime | None, if_allowed: bool, receipt: str = "") -> Settlement:
+    return Settlement(
+        Verb.FLOW_DEADLINE,
+        chain,
+        _visible(chain, key, "tasks.withdraw").pk,
+        Options(if_allowed=if_allowed),
+        text=WITHDRAWN_WORDS,
+        via="flow",
+        cause=WITHDRAW,
+        due_at=due_at,
+        receipt=receipt,
     )
 
 
@@ -137,7 +152,9 @@ def reclaim(chain: Chain, task: Task | int) -> TaskWriteOutcome:
 
 
 @engine_transaction
-def accept(chain: Chain, task: Task | int, *, shown: int = 0) -> TaskWriteOutcome:
+def accept(
+    chain: Chain, task: Task | int, *, shown: int = 0, if_allowed: bool = False, write: str = ""
+) -> TaskWriteOutcome:
     """The checker takes the result; whoever handed it in never may.
 
     `shown`: the attempt whose result the checker read, 0 where nobody says. Another one that was handed in since raises
@@ -146,17 +163,19 @@ def accept(chain: Chain, task: Task | int, *, shown: int = 0) -> TaskWriteOutcom
     row = _checkable(chain, task)
     if shown and (repeat := _bound_to(chain, row, shown, Verb.ACCEPT)):
         return repeat
-    return settle(Settlement(Verb.ACCEPT, chain, row.pk))
+    return settle(Settlement(Verb.ACCEPT, chain, row.pk, Options(if_allowed=if_allowed), receipt=write))
 
 
 @engine_transaction
-def send_back(chain: Chain, task: Task | int, words: str, *, shown: int = 0) -> TaskWriteOutcome:
+def send_back(
+    chain: Chain, task: Task | int, words: str, *, shown: int = 0, if_allowed: bool = False, write: str = ""
+) -> TaskWriteOutcome:
     """The checker's words become the feedback of the next attempt; `shown` as of `accept`."""
     row = _checkable(chain, task)
     text = required_text(words, "words", 100_000)
     if shown and (repeat := _bound_to(chain, row, shown, Verb.SEND_BACK, text)):
         return repeat
-    return settle(Settlement(Verb.SEND_BACK, chain, row.pk, text=text))
+    return settle(Settlement(Verb.SEND_BACK, chain, row.pk, Options(if_allowed=if_allowed), text=text, receipt=write))
 
 
 def stopping(task: Task | int) -> bool:
