@@ -174,8 +174,7 @@ def _start_anyway(chain: Chain, task: Task, form: QueryDict) -> str:
 
 
 def _reclaim(chain: Chain, task: Task, form: QueryDict) -> str:
-    tasks.reclaim(chain, task)
-    return _("Reclaimed.")
+    return _landed(tasks.reclaim(chain, task), _("Reclaimed."))
 
 
 def _steer(chain: Chain, task: Task, form: QueryDict) -> str:
