@@ -83,7 +83,8 @@ def file_tasks(
 ) -> list[Task]:
     """File up to 1,000 tasks, all or nothing; dependencies may name ids of the same batch.
 
-    In a worker's turn they are filed under its claim, as by `file_task`.
+    In a worker's turn they are filed under its claim, as by `file_task`. Raises as it does; `index` of a refusal says
+    which filing it is about.
     """
     return _file(chain, board, filings, Context(visit, filed_by_task, session_id, allow_same, idempotency_key))
 

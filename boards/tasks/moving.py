@@ -24,7 +24,10 @@ MAX_RETRIED = 500
 
 @engine_transaction
 def hold(chain: Chain, task: Task | int, *, if_allowed: bool = False, write: str = "") -> TaskWriteOutcome:
-    """Keep a task that was never claimed from being started."""
+    """Keep a task that was never claimed from being started.
+
+    Raises IllegalTaskTransition for any other, or declines with `if_allowed`; raises TaskNotFound, Forbidden.
+    """
     row, now = rows.lock_one(task)
     _require(chain, row, "tasks.hold")
     if row.attempts and row.status == Status.PENDING:
@@ -39,7 +42,11 @@ def hold(chain: Chain, task: Task | int, *, if_allowed: bool = False, write: str
 def release(
     chain: Chain, task: Task | int, assignee: str | None = None, *, if_allowed: bool = False, write: str = ""
 ) -> TaskWriteOutcome:
-    """Let a held task start; the same write may set who it goes to."""
+    """Let a held task start; the same write may set who it goes to.
+
+    Raises IllegalTaskTransition for one that is not held, or declines with `if_allowed`; raises TaskNotFound,
+    Forbidden, UnknownAssignee, FollowUpTakesNoAssignee, InvalidInput.
+    """
     row, now = rows.lock_one(task)
     _require(chain, row, "tasks.release")
     changes: dict[str, Any] = {"status": Status.PENDING}
@@ -84,7 +91,7 @@ def retry(
     `with_dependents` also retries those that its ending cancelled; one that nobody had released is held again.
     `requested_by`: the retry was asked of something else, named here, and reaches the task by it: a flow's step, or the
     task that it depends on. Its event is `task.retry_requested` then, and `task.retried` where the task itself was
-    meant. Declines with `disallowed`, `settling`, `dependency-ended` or `retry-budget`.
+    meant. Declines with `disallowed`, `settling`, `dependency-ended` or `retry-budget`; raises TaskNotFound, Forbidden.
     """
     outcome = _retry(chain, task, requested_by, receipt=write)
     if with_dependents and outcome.result is Recorded.RECORDED:

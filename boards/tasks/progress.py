@@ -34,7 +34,10 @@ def report_progress(
     note: str | None = None,
     write: str = "",
 ) -> TaskWriteOutcome:
-    """Store the latest note and checkpoint of the running attempt, under its ticket."""
+    """Store the latest note and checkpoint of the running attempt, under its ticket.
+
+    Declines with `terminal`, `not-my-task`, `lost-claim`, or `disallowed` once it was handed in; raises TaskNotFound.
+    """
     row, now = rows.lock_one(task)
     if row.board.space_id != chain.space_id:
         raise TaskNotFound

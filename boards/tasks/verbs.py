@@ -27,7 +27,10 @@ from boards.tasks.types import Recorded, TaskWriteOutcome, Ticket
 def complete(
     chain: Chain, task: Task | int, output: Any, *, claim: Ticket, if_allowed: bool = False, write: str = ""
 ) -> TaskWriteOutcome:
-    """Hand in the result: done, or to the checker where the task has one. Under the claim's ticket only."""
+    """Hand in the result: done, or to the checker where the task has one. Under the claim's ticket only.
+
+    Declines with `terminal`, `not-my-task`, `disallowed` or `lost-claim`; raises TaskNotFound.
+    """
     options = Options(claim=claim, if_allowed=if_allowed)
     return settle(Settlement(Verb.COMPLETE, chain, _key(task), options, output=output, receipt=write))
 
@@ -42,7 +45,9 @@ def fail(
     for_good: bool = False,
     write: str = "",
 ) -> TaskWriteOutcome:
-    """Record a failure: tried again while a try and the board's budget are left, else errored."""
+    """Record a failure: tried again while a try and the board's budget are left, else errored. Declines as `complete`;
+    raises TaskNotFound.
+    """
     options = Options(claim=claim, if_allowed=if_allowed)
     text = error or "The worker failed without saying why."
     return settle(Settlement(Verb.FAIL, chain, _key(task), options, text=text, for_good=for_good, receipt=write))
@@ -58,7 +63,9 @@ def end_for_good(
     if_allowed: bool = False,
     write: str = "",
 ) -> TaskWriteOutcome:
-    """What `EndsForGood` asks for: `errored` or `cancelled` on this attempt, tries left unspent."""
+    """What `EndsForGood` asks for: `errored` or `cancelled` on this attempt, tries left unspent. Declines as
+    `complete`; raises TaskNotFound.
+    """
     if ending == "errored":
         return fail(chain, task, reason, claim=claim, if_allowed=if_allowed, for_good=True, write=write)
     options = Options(claim=claim, advisory=True)
@@ -68,7 +75,9 @@ def end_for_good(
 def hand_back(
     chain: Chain, task: Task | int, *, claim: Ticket, reason: str = "", if_allowed: bool = False, write: str = ""
 ) -> TaskWriteOutcome:
-    """Give the task back unworked: pending again, no try and no abandonment spent."""
+    """Give the task back unworked: pending again, no try and no abandonment spent. Declines as `complete`; raises
+    TaskNotFound.
+    """
     options = Options(claim=claim, if_allowed=if_allowed)
     return settle(Settlement(Verb.HAND_BACK, chain, _key(task), options, text=reason, receipt=write))
 
@@ -84,7 +93,10 @@ def cancel(
     metadata: dict[str, Any] | None = None,
     write: str = "",
 ) -> TaskWriteOutcome:
-    """Cancel what has not ended. The write comes first; a worker that still runs is stopped as a debt."""
+    """Cancel what has not ended. The write comes first; a worker that still runs is stopped as a debt.
+
+    Declines with `terminal`, also a repeat; raises TaskNotFound, Forbidden, and InvalidInput for too long a reason.
+    """
     row = _visible(chain, task, "tasks.cancel")
     words = checked_text(reason, "reason", MAX_REASON)
     return settle(
@@ -104,7 +116,11 @@ def cancel(
 
 
 def skip(chain: Chain, task: Task | int, reason: str, *, if_allowed: bool = False, write: str = "") -> TaskWriteOutcome:
-    """A person sets a Stuck or Ready task aside, with a reason."""
+    """A person sets a Stuck or Ready task aside, with a reason.
+
+    Raises IllegalTaskTransition from any other status, or declines with `if_allowed`; raises TaskNotFound, Forbidden,
+    and InvalidInput without a reason.
+    """
     row = _visible(chain, task, "tasks.skip")
     if chain.acting.kind != "person":
         raise errors.Forbidden("Only a person may skip a task.")
@@ -119,7 +135,8 @@ def withdraw(
 
     `due_at` is the true due time, for the event. Refused to every other chain: `tasks.withdraw` is in the Flows
     manifest and in no role, and the acting hop decides. A completed task raises IllegalTaskTransition, or declines
-    with `if_allowed`: whichever of the two came first has won (spec: 01 "Withdraw", 05 section 4).
+    with `if_allowed`: whichever of the two came first has won (spec: 01 "Withdraw", 05 section 4). Raises TaskNotFound,
+    and Forbidden to whom it is refused.
     """
     return settle(_withdrawal(chain, _key(task), due_at, if_allowed, write))
 
@@ -146,7 +163,11 @@ def _withdrawal(chain: Chain, key: int, due_at: datetime | None, if_allowed: boo
 
 
 def reclaim(chain: Chain, task: Task | int) -> TaskWriteOutcome:
-    """An operator puts a task that lost its worker back to Ready."""
+    """An operator puts a task that lost its worker back to Ready.
+
+    Declines with `terminal` or `disallowed` by its status, and `lost-claim` while the lease is renewed; raises
+    TaskNotFound, Forbidden.
+    """
     row = _visible(chain, task, "tasks.reclaim")
     return settle(Settlement(Verb.RECLAIM, chain, row.pk, Options(if_allowed=True, if_lapsed=True)))
 
@@ -158,7 +179,8 @@ def accept(
     """The checker takes the result; whoever handed it in never may.
 
     `shown`: the attempt whose result the checker read, 0 where nobody says. Another one that was handed in since raises
-    DraftChanged; a result that somebody has decided on raises AlreadyChecked with who, what and when.
+    DraftChanged; a result that somebody has decided on raises AlreadyChecked with who, what and when. Raises
+    IllegalTaskTransition where none waits, or declines with `if_allowed`; raises TaskNotFound, Forbidden.
     """
     row = _checkable(chain, task)
     if shown and (repeat := _bound_to(chain, row, shown, Verb.ACCEPT)):
@@ -170,7 +192,9 @@ def accept(
 def send_back(
     chain: Chain, task: Task | int, words: str, *, shown: int = 0, if_allowed: bool = False, write: str = ""
 ) -> TaskWriteOutcome:
-    """The checker's words become the feedback of the next attempt; `shown` as of `accept`."""
+    """The checker's words become the feedback of the next attempt; `shown` as of `accept`. Raises as `accept` does, and
+    InvalidInput without words.
+    """
     row = _checkable(chain, task)
     text = required_text(words, "words", 100_000)
     if shown and (repeat := _bound_to(chain, row, shown, Verb.SEND_BACK, text)):
