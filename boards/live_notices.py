@@ -20,12 +20,14 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
+from typing import Any, Final
 
 import psycopg
 from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
+
+from boards import notice_times
 
 log = logging.getLogger(__name__)
 
@@ -91,6 +93,13 @@ def changed_all(changed_rows: Iterable[tuple[int | None, int | None, int | None]
         connection.on_commit(changes.hand_over, robust=True)
 
 
+def send_aside() -> None:
+    """From now on this process sends from a thread of its own also what would go out at once: for one whose next step
+    is worth more than the notice of its last.
+    """
+    _notifier.aside = True
+
+
 def close() -> None:
     """Send what is still folded and end the sending thread; a later change starts it again."""
     _notifier.close()
@@ -101,12 +110,14 @@ class Listener(threading.Thread):
 
     Every time it begins to hear, the first time included, it tells a gap. `listening` says whether it hears now;
     with LISTEN off it never does, and those that wait on it poll. An async listener in daphne's loop crashes at
-    SIGTERM (engineering notes, section 4).
+    SIGTERM (engineering notes, section 4). `took` hears of each notice how many seconds it was under way.
     """
 
-    def __init__(self, name: str = "listener") -> None:
+    def __init__(self, name: str = "listener", *, took: Callable[[float], None] | None = None) -> None:
         super().__init__(name=name, daemon=True)
         self.listening = False
+        self._took = took
+        self._clock = notice_times.DatabaseClock()
         self._callbacks: list[Callback] = []
         self._stopping = threading.Event()
         self._woken, self._waker = socket.socketpair()
@@ -140,15 +151,20 @@ class Listener(threading.Thread):
     def _hear(self) -> None:
         with contextlib.closing(_own_connection()) as connection, selectors.DefaultSelector() as selector:
             connection.execute(f"listen {CHANNEL}")
+            self._clock = notice_times.DatabaseClock()
             selector.register(connection.fileno(), selectors.EVENT_READ)
             selector.register(self._woken, selectors.EVENT_READ)
             self.listening = True
             log.info("The listener hears change notices")
             self._tell(GAP)
             while not self._stopping.is_set():
+                if self._took is not None and self._clock.age_s >= ALIVE_S:
+                    self._clock.read(connection)
                 if not selector.select(ALIVE_S):
                     connection.execute("select 1")
                 for heard in connection.notifies(timeout=0):
+                    if self._took is not None and (sent_at := notice_times.sent_at(heard.payload)) is not None:
+                        self._took(max(0.0, self._clock.now() - sent_at))
                     for notice in parse(heard.payload):
                         self._tell(notice)
 
@@ -267,9 +283,13 @@ def _collecting(connection: BaseDatabaseWrapper) -> _Changes | None:
 
 
 class _Notifier:
-    """Folds what this process sends: the first at once, then at most one in 10 ms, all boards together."""
+    """Folds what this process sends: the first at once, then at most one in 10 ms, all boards together.
+
+    `aside`: the first, too, is sent by the thread, which then stays.
+    """
 
     def __init__(self) -> None:
+        self.aside = False
         self._ready = threading.Condition(threading.Lock())
         self._pending = _Changes()
         self._sent_at = float("-inf")
@@ -282,7 +302,7 @@ class _Notifier:
             if self._pending:
                 self._pending.merge(changes)  # the thread is about to send
                 return
-            if now - self._sent_at < FOLD_S:
+            if self.aside or now - self._sent_at < FOLD_S:
                 self._pending.merge(changes)
                 self._wake_thread()
                 return
@@ -314,7 +334,7 @@ class _Notifier:
     def _next(self) -> str | None:
         """Waits for changes, then for the end of the 10 ms; None when idle, after which a new thread is started."""
         with self._ready:
-            self._ready.wait_for(lambda: self._pending or self._closing, IDLE_S)
+            self._ready.wait_for(lambda: self._pending or self._closing, None if self.aside else IDLE_S)
             if not self._pending:
                 self._thread = None
                 return None
@@ -325,13 +345,17 @@ class _Notifier:
         return changes.payload()
 
 
+# Its commit need not wait for the disk: no notice outlives the server.
+_SEND: Final = f"select set_config('synchronous_commit', 'off', true), pg_notify(%s, {notice_times.STAMPED})"
+
+
 def _send(payload: str) -> None:
     """One statement of its own on this thread's connection. What cannot be sent is lost, as any notice may be."""
     connection = connections[DEFAULT_DB_ALIAS]
     try:
         connection.ensure_connection()
         # Below Django's cursor: no query log, and a failure here says nothing about the caller's connection.
-        connection.connection.execute("select pg_notify(%s, %s)", [CHANNEL, payload])
+        connection.connection.execute(_SEND, [CHANNEL, payload])
     except Exception as error:
         log.warning("A change notice was not sent; pages and drains find the change by polling: %s", error)
         if threading.current_thread().name == "change-notices":

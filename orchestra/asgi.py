@@ -10,7 +10,7 @@ from typing import Any, Final
 from channels.routing import ProtocolTypeRouter
 from django.core.asgi import get_asgi_application
 
-from orchestra import embedded
+from orchestra import collector, embedded
 
 WAITS: Final = "/api/v1/work/claim"
 AT_ONCE: Final = 32  # requests, each with a connection; PostgreSQL admits 100 unless it was told otherwise
@@ -45,3 +45,5 @@ async def requests(scope: Any, receive: Any, send: Any) -> None:
 
 
 application = ProtocolTypeRouter({"http": requests, "websocket": sockets()})
+
+collector.spare()

@@ -210,7 +210,7 @@ SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = _https
 SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
 SECURE_SSL_REDIRECT = _https and env_flag("SSL_REDIRECT", True)
-SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$"]
+SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$", r"^metrics$"]  # asked inside the network, process by process
 SECURE_HSTS_SECONDS = 31_536_000 if _https else 0
 SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = _https
 SECURE_REFERRER_POLICY = "same-origin"
@@ -260,6 +260,9 @@ if RETENTION_DAYS < 0:
 API_CALLS_PER_MINUTE = env_int("API_CALLS_PER_MINUTE", 600)  # of one key or member
 if API_CALLS_PER_MINUTE < 1:
     raise ImproperlyConfigured("API_CALLS_PER_MINUTE must be at least 1.")
+METRICS_TOKEN = env_text("METRICS_TOKEN")  # lets whoever shows it read /metrics of all spaces
+if METRICS_TOKEN and len(METRICS_TOKEN) < 20:
+    raise ImproperlyConfigured("METRICS_TOKEN must be at least 20 characters long, or empty.")
 COMMAND_ROOT = Path(env_text("COMMAND_ROOT") or DATA_DIR / "work")
 
 LOGGING = {

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.contrib import admin
 from django.db.models import QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from django.utils.translation import gettext as _now
 from django.utils.translation import gettext_lazy as _
 
@@ -17,6 +17,7 @@ from boards.admin.window import OfMySpaces, Window, operates, spaces_of
 from boards.debts import operating
 from boards.debts.paying import Paid
 from boards.models import Board, Debt, Event, Process, Task
+from boards.queries import health
 
 
 @admin.register(Event)
@@ -89,6 +90,7 @@ class DebtPage(Window):
 class ProcessPage(Window):
     """Drains and sweepers serve every space, so only operators see them, without what they serve elsewhere."""
 
+    change_list_template = "admin/boards/process/change_list.html"
     list_display = (
         "kind",
         "host",
@@ -99,6 +101,7 @@ class ProcessPage(Window):
         "listening",
         "started_at",
         "beat_at",
+        "swept_at",
         "stopped_at",
     )
     list_filter = ("kind", "listening", "beat_at")
@@ -114,11 +117,17 @@ class ProcessPage(Window):
         "listening",
         "started_at",
         "beat_at",
+        "swept_at",
         "stopped_at",
     )
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        return Process.objects.all() if operates(request) or request.user.is_superuser else Process.objects.none()
+        return Process.objects.all() if _may_see_processes(request) else Process.objects.none()
+
+    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+        """Above the list, how the sweepers do; the same words and figures as at `/readyz` and in the metrics."""
+        told = health.sweepers().sentence if _may_see_processes(request) else ""
+        return super().changelist_view(request, {**(extra_context or {}), "sweepers": told})
 
     @admin.display(description=_("boards"))
     def serves(self, process: Process) -> str:
@@ -128,3 +137,7 @@ class ProcessPage(Window):
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
         return ("serves",)
+
+
+def _may_see_processes(request: HttpRequest) -> bool:
+    return operates(request) or bool(request.user.is_superuser)

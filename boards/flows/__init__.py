@@ -12,7 +12,7 @@ from boards.flows.bulk import RunResult, for_each
 from boards.flows.by_hand import complete_by_hand, run_from, skip_step
 from boards.flows.cancelling import cancel_run, cancel_turn
 from boards.flows.cron import CronError, next_times
-from boards.flows.deadlines import move_due_time, withdraw_due
+from boards.flows.deadlines import late_since, move_due_time, withdraw_due
 from boards.flows.definition import Action, FlowDefinition, StepDefinition, load
 from boards.flows.events import forget as forget_events
 from boards.flows.events import unmatched as unmatched_events
@@ -94,6 +94,7 @@ __all__ = [
     "goal",
     "import_flows",
     "install",
+    "late_since",
     "load",
     "mark_complete",
     "message",

@@ -23,6 +23,7 @@ from boards.flows import due_times, runs
 from boards.flows.advance import Trigger, advance
 from boards.flows.moving import say
 from boards.flows.refusals import IllegalRunMove, RunMovedOn
+from boards.flows.steps.simple import due_waits
 from boards.locks import Rank, engine_transaction, taking
 from boards.models import Branch, Debt, FlowRun, Hold, Task, Visit
 from boards.states import LIVE, HoldState, Phase, RunStatus, Status
@@ -41,13 +42,24 @@ def withdraw_due(limit: int = 200) -> int:
 
 def _late(limit: int) -> list[tuple[int, int]]:
     """(visit, run) of the stays with something open that is past its due time, the earliest first."""
+    return list(dict.fromkeys((visit, run) for _, visit, run in _late_times(limit)))[:limit]
+
+
+def late_since() -> datetime | None:
+    """The earliest due time that has passed and that no sweeper has seen to, of tasks and of steps that wait."""
+    times = [due_at for due_at, *_ in _late_times(1)] + [due_at for _, _, due_at, _ in due_waits(1)]
+    return min(times, default=None)
+
+
+def _late_times(limit: int) -> list[tuple[datetime, int, int]]:
+    """(due time, visit, run) of what is open past its due time, the earliest first; a stay may be there twice."""
     works = Branch.objects.filter(visit=OuterRef("pk"), ended_at=None, task__status__in=_OPEN)
     at_work = _own_task() | Exists(works.exclude(role=Branch.Role.FAILURE))
     stays = Visit.objects.filter(at_work, due_at__lte=Now(), left_at=None).order_by("due_at", "pk")
     inner = Branch.objects.filter(due_at__lte=Now(), ended_at=None, task__status__in=_OPEN, visit__left_at=None)
     late = list(stays.values_list("due_at", "pk", "run")[:limit])
     late += inner.order_by("due_at", "pk").values_list("due_at", "visit", "visit__run")[:limit]
-    return list(dict.fromkeys((visit, run) for _, visit, run in sorted(late)))[:limit]
+    return sorted((due_at, visit, run) for due_at, visit, run in late if due_at is not None)
 
 
 def _own_task() -> Q:

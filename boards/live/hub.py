@@ -26,6 +26,7 @@ from boards.live.rendering import BEAT
 from boards.live.rooms import Rooms
 from boards.live.threads import DatabaseThread
 from boards.live_notices import Listener, Notice
+from boards.measured import here
 from boards.queries import catchup
 from boards.queries.subscriptions import Subscription
 
@@ -49,7 +50,7 @@ class Hub:
 
     def __init__(self) -> None:
         self.loop = asyncio.get_running_loop()
-        self.listener = Listener("live-listener")
+        self.listener = Listener("live-listener", took=here.notices.note)
         self.rooms = Rooms()
         self._hints = Hints(self.rooms)
         self._admitting: dict[admission.Request, asyncio.Task[Subscription | int]] = {}
@@ -65,6 +66,7 @@ class Hub:
     def start(self) -> None:
         self.listener.subscribe(self._hear)
         self.listener.start()
+        here.hears = lambda: self.listener.listening
         for job in (self._fold_for_ever(), self._beat_for_ever(), self._check_for_ever()):
             self._jobs.add(self.loop.create_task(job))
 
@@ -86,6 +88,7 @@ class Hub:
 
     def join(self, socket: Page) -> None:
         self.rooms.add(socket)
+        here.sockets = len(self.rooms.all)
         self._hints.count([socket])
         self._woken.set()
 
@@ -107,6 +110,7 @@ class Hub:
         self.hide(socket)
         if socket in self.rooms.all:
             self.rooms.remove(socket)
+            here.sockets = len(self.rooms.all)
         if not self.rooms.all:
             self._boards, self._since = {}, None
 

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from django.db import models
+from django.db.models.expressions import RawSQL
 
 from boards.models.fields import stamp, text
 from boards.models.spaces import Space
 
 DEFAULT_LEASE_MS = 120_000
+
+
+class BoardQuerySet(models.QuerySet["Board"]):
+    def with_version(self) -> BoardQuerySet:
+        """With `version`: the transaction that wrote the row, by which a claim sees that it still stands so."""
+        return self.annotate(version=RawSQL("boards_board.xmin::text", []))
 
 
 class Board(models.Model):
@@ -67,6 +74,9 @@ class Board(models.Model):
     partition_by = models.CharField(max_length=8, choices=PartitionBy, default=PartitionBy.NONE)
     paused = models.BooleanField(default=False)
     created_at = stamp()
+
+    objects = BoardQuerySet.as_manager()
+    version = ""  # of no row, where it was not read
 
     class Meta:
         constraints = [

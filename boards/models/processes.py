@@ -31,6 +31,7 @@ class Process(models.Model):
     listening = models.BooleanField(default=False)
     started_at = stamp()
     beat_at = models.DateTimeField(db_default=Now())
+    swept_at = models.DateTimeField(null=True, blank=True)  # when the last pass of a sweeper ended
     stopped_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:

@@ -16,8 +16,9 @@ from django.db.models.functions import Now
 from django.utils.timesince import timesince
 
 from boards.models import AgentKey, Debt, Process
+from boards.queries import sweeper
+from boards.queries.sweeper import SILENT_AFTER
 
-SILENT_AFTER = timedelta(seconds=30)  # a living drain or sweeper beats several times in that span
 KEY_ENDS_SOON = timedelta(days=7)
 
 _migrated = False  # once true it stays true for the code of this process
@@ -69,7 +70,7 @@ def sweepers() -> Finding:
     alive = _alive(Process.Kind.SWEEPER)
     last = Process.objects.filter(kind=Process.Kind.SWEEPER).order_by("-beat_at").first()
     if alive:
-        return Finding("sweeper", True, f"{alive} alive.")
+        return Finding("sweeper", True, f"{alive} alive. {sweeper.words(sweeper.watch())}")
     if last is None:
         return Finding("sweeper", False, "No sweeper has ever run: start manage.py sweeper.")
     return Finding(

@@ -103,7 +103,7 @@ def _claim(wanted: Sequence[Wanted], boards: Mapping[int, arms.Look], limit: int
         return []
     taken = _take(resumed, fresh, picked["lapsed"], terms)
     for task in taken.tasks.values():
-        task.board = boards[task.board_id].board
+        plain_rows.set_board(task, boards[task.board_id].board)
     ordered = [taken.tasks[key] for key in [*resumed, *fresh]]
     again, runs = set(resumed), aftermath.runs_of(ordered)
     claimed = [Claimed(task, mint(task, taken.attempts[task.pk]), task.pk in again) for task in ordered]

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from datetime import datetime
 from functools import cache
 from typing import Any, TypeVar
 
@@ -18,7 +17,7 @@ from psycopg.pq import Format
 
 from boards import event_log, live_notices
 from boards.actors import Chain
-from boards.lines import from_columns
+from boards.lines import from_columns, literal
 from boards.models import Board, Task
 
 Row = TypeVar("Row", bound=models.Model)
@@ -36,7 +35,7 @@ _FILED = {
     "title": "text",
     "context": "text",
     "input": "jsonb",
-    "labels": "jsonb",
+    "labels": "text[]",
     "metadata": "jsonb",
     "priority": "int",
     "due_at": "timestamptz",
@@ -56,6 +55,8 @@ _FILED = {
     "stage": "text",
     "required": "bool",
 }
+# As they travel: `unnest` would take an array of arrays apart, so each of those is a literal.
+_TRAVELS = {name: "text" if kind == "text[]" else kind for name, kind in _FILED.items()}
 _MADE_BY_DATABASE = {"key", "created_at", "updated_at"}
 
 
@@ -79,13 +80,18 @@ def read(model: type[Row], values: Sequence[Any], without: frozenset[str] = froz
     return made
 
 
+def set_board(task: Task, board: Board) -> None:
+    """Of a row that was read with its `board_id`; the relation's own setter costs as much as the reading."""
+    task._state.fields_cache["board"] = board
+
+
 def fresh(board: Board, of_all: dict[str, Any], **given: Any) -> Task:
     """A task of that board that is not stored yet, by attribute names: `of_all` are those that a batch has in common.
     `insert` stores it. What is not given has its default.
     """
     made = Task.__new__(Task)
     made.__dict__ = {**_defaults(), **of_all, **given, "steers": [], "write_log": [], "_state": _state()}
-    made._state.fields_cache["board"] = board
+    set_board(made, board)
     return made
 
 
@@ -94,14 +100,18 @@ def insert(tasks: Sequence[Task], chain: Chain, run_id: int | None) -> list[Task
     free.
     """
     held = [task.__dict__ for task in tasks]
-    source, params = from_columns([_params([row[name] for row in held], cast) for name, cast in _FILED.items()], _FILED)
+    columns_of = [_params([row[name] for row in held], cast) for name, cast in _FILED.items()]
+    source, params = from_columns(columns_of, _TRAVELS)
     with connection.cursor() as cursor:
         quick_times(cursor)
-        cursor.execute(_insert_statement().format(source), [*params, *event_log.filed_params(chain, run_id)])
-        made: dict[str, tuple[int, datetime, datetime]] = {row[0]: row[1:4] for row in cursor.fetchall()}
-    stored = [task for task in tasks if task.public_id in made]
-    for task in stored:
-        task.key, task.created_at, task.updated_at = made[task.public_id]
+        cursor.execute(
+            _insert_statement().format(source), [*params, *event_log.filed_params(chain, run_id), len(tasks)]
+        )
+        keys, names, at = cursor.fetchone()
+    free = set(names) if names else ()  # named only where some were taken
+    stored = [task for task in tasks if task.public_id in free] if len(keys or ()) < len(tasks) else list(tasks)
+    for task, key in zip(stored, keys or (), strict=True):
+        task.key, task.created_at, task.updated_at = key, at, at
     live_notices.changed_all((task.board_id, task.key, run_id) for task in stored)
     return stored
 
@@ -139,6 +149,8 @@ def param(value: Any, cast: str) -> Any:
     """How a value of a task travels to a column of that type."""
     if value is None or cast in {"int", "bigint", "bool"}:
         return value
+    if cast == "text[]":
+        return "{}" if value == [] else literal(value)
     if cast == "jsonb":
         return "{}" if value == {} else "[]" if value == [] else json.dumps(value, ensure_ascii=False)
     return str(value)
@@ -147,11 +159,12 @@ def param(value: Any, cast: str) -> Any:
 @cache
 def _insert_statement() -> str:
     """To be formatted with the rows. `on conflict` instead of a savepoint around an error: a taken id costs nothing
-    where there is none.
+    where there is none. One line answers for all: the keys, which rise with the places, and the one time of the
+    statement.
     """
     fields = {field.attname: field for field in Task._meta.concrete_fields}
     targets = [str(fields[name].column) for name in _FILED]
-    sources = ["array(select jsonb_array_elements_text(v.labels))" if n == "labels" else f"v.{n}" for n in _FILED]
+    sources = [f"v.{name}::{kind}" if kind != _TRAVELS[name] else f"v.{name}" for name, kind in _FILED.items()]
     for name, value in _defaults().items():
         if name not in _FILED and name not in _MADE_BY_DATABASE and value is not None:
             targets.append(str(fields[name].column))
@@ -162,9 +175,10 @@ def _insert_statement() -> str:
             insert into boards_task ({quoted}) select {", ".join(sources)}
               from {{}} order by place
             on conflict (board_id, partition, id) do nothing
-            returning id, pk, created_at, updated_at, board_id, status, follow_up_of_id
+            returning id, pk, created_at, board_id, status, follow_up_of_id
         ), told as ({event_log.FILED.format("filed").replace("{}", "{{}}")})
-        select id, pk, created_at, updated_at from filed"""
+        select array_agg(pk order by pk), case when count(*) < %s then array_agg(id order by pk) end, min(created_at)
+          from filed"""
 
 
 def _literal(value: Any) -> str:

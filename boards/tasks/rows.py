@@ -107,7 +107,7 @@ def _read(statements: Sequence[plain_rows.Statement], without: frozenset[str] = 
     locked.filers = set()
     for row in found:
         task = plain_rows.read(Task, row, without)
-        task.board = known[task.board_id]
+        plain_rows.set_board(task, known[task.board_id])
         locked[task.pk] = task
         *_, filed, locked.now = row
         if filed:
@@ -183,13 +183,17 @@ def _update(shape: _Shape, group: list[tuple[Task, bool, dict[str, Any]]]) -> se
             f"""update boards_task t
                    set {", ".join([*sets, "revision = t.revision + 1", "updated_at = statement_timestamp()"])}
                   from {rows}
-                 where t.pk = any(%s::bigint[]) and t.pk = v.pk and t.status = v.was and t.grant_no = v.grant_no
-                   and t.revision = v.revision
-                   and (not v.fenced or t.lease_until is null or t.lease_until > statement_timestamp())
+                 where t.pk = any(%s::bigint[]) and t.pk = v.pk and {_AS_SEEN}
              returning t.pk""",
             [*params, literal(keys)],
         )
         return {row[0] for row in cursor.fetchall()}
+
+
+# As one expression: by its parts the planner takes one row at most to be left, and joins each row with all the others.
+_AS_SEEN: Final = """
+    case when t.status = v.was and t.grant_no = v.grant_no and t.revision = v.revision
+         then not v.fenced or t.lease_until is null or t.lease_until > statement_timestamp() else false end"""
 
 
 def _params(column: _Column, clocked: bool, values: Sequence[Any]) -> Sequence[Any]:

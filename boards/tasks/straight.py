@@ -13,7 +13,6 @@ from django.db import connection
 
 from boards import live_notices
 from boards.actors import Chain
-from boards.lines import literal
 from boards.locks import Rank, engine_statement, taking
 from boards.models import Board, Task
 from boards.states import Status
@@ -83,10 +82,7 @@ def file(chain: Chain, board: Board, task: Task, twins: str) -> bool:
         GOALS,
         twins,
         clean_json_text(chain.wire()),
-        *[
-            literal(held[name]) if name == "labels" else plain_rows.param(held[name], kind)
-            for name, kind in _TASK.items()
-        ],
+        *[plain_rows.param(held[name], kind) for name, kind in _TASK.items()],
     ]
     with connection.cursor() as cursor:
         plain_rows.quick_times(cursor)

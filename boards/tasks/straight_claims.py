@@ -12,13 +12,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Final
+from typing import Any
+
+from django.db import connection
 
 from boards import live_notices
 from boards.actors import agent
 from boards.lines import literal
 from boards.locks import Rank, engine_statement, taking
-from boards.models import Board, Task
+from boards.models import Task
 from boards.stored_text import clean_json_text, clean_text
 from boards.tasks import plain_rows
 from boards.tasks.cleaning import report_line
@@ -45,37 +47,35 @@ def claim(
 ) -> list[Taken] | None:
     """What `claims.claim` would hand out, linked to runs of their own; None where that has to look itself.
 
-    `without`: attributes of the rows that are left to whoever asks for them.
+    `without`: attributes of the rows that are left to whoever asks for them; no fewer than the function leaves out.
     """
     params = _params(wanted, limit, lease_ms, claimed_by, first_words)
     if params is None:
         return None
     taking(Rank.TASK)
-    # The boards as they stand now: the work is judged by their settings.
-    found, read = plain_rows.answers(
-        [(_statement(without), params), (_BOARDS, [literal([want.board_id for want in wanted])])]
-    )
+    with connection.cursor() as cursor:
+        plain_rows.quick_times(cursor)
+        cursor.execute(_statement(without), params)
+        found = cursor.fetchall()
     if found and found[0][0] is None:
         return None
-    known = {board.pk: board for board in (plain_rows.read(Board, row) for row in read)}
+    known = {want.board_id: want.board for want in wanted if want.board is not None}  # as they stand now
     taken = []
     for attempt_key, _, bare, *row in found:
         task = plain_rows.read(Task, row, without)
-        task.board = known[task.board_id]
+        plain_rows.set_board(task, known[task.board_id])
         taken.append(Taken(task, attempt_key, bare))
     live_notices.changed_all((one.task.board_id, one.task.pk, row[1]) for one, row in zip(taken, found, strict=True))
     return taken
 
 
-_BOARDS: Final = f"""select {plain_rows.columns(Board, "b")} from boards_board b where b.id = any(%s::bigint[])"""
-
-
 @cache
 def _statement(without: frozenset[str]) -> str:
+    names = [f'"o_{field.column}"' for field in Task._meta.concrete_fields if field.attname not in without]
     return f"""
-        select o_attempt, o_run, o_bare, {plain_rows.columns(Task, "(o_task)", without)}
-          from boards_claim_1(%s::bigint[], %s::text[], %s::int[], %s::int[], %s::text[], %s::jsonb[],
-                              %s, %s, %s::jsonb, %s)"""
+        select o_attempt_key, o_flow_run, o_bare, {", ".join(names)}
+          from boards_claim_2(%s::bigint[], %s::text[], %s::int[], %s::int[], %s::text[], %s::jsonb[],
+                              %s, %s, %s::jsonb, %s, %s::bigint[], %s::text[])"""
 
 
 def _params(
@@ -100,4 +100,6 @@ def _params(
         lease_ms,
         clean_json_text(claimed_by),
         report_line(first_words),
+        literal(list(boards)),
+        literal([board.version for board in boards.values()]),
     ]

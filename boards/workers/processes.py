@@ -55,6 +55,10 @@ class Presence:
         elif facts != self._told:
             self._tell()
 
+    def swept(self) -> None:
+        """A pass of this sweeper has ended. Nobody is told: nothing that pages show depends on it."""
+        Process.objects.filter(pk=self.id).update(swept_at=Now())
+
     def sign_off(self) -> None:
         """The process is about to end."""
         Process.objects.filter(pk=self.id).update(beat_at=Now(), stopped_at=Now(), busy=0)

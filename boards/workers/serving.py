@@ -52,7 +52,7 @@ class Roster:
         now = time.monotonic()
         if not at_once and now - self._read_at < (FRESH_S / 2 if ahead else FRESH_S):
             return
-        boards = list(Board.objects.select_related("space").order_by("pk"))
+        boards = list(Board.objects.with_version().select_related("space").order_by("pk"))
         self.known = {board.pk for board in boards}
         self.boards = {
             board.pk: board

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 from django.db.models.functions import Now
 
-from boards import flows, people, tasks
+from boards import errors, flows, people, tasks
 from boards.models import Attempt, BoardCounter, Debt, Event, Hold, Task
 from boards.states import Verb
 from boards.tasks import Options, Reason, Recorded, Settlement, Wanted, endings, rows

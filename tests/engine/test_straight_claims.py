@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
-from django.db import connection
+from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -18,7 +18,7 @@ from boards.bench import history
 from boards.bench.plans import buffers, planned
 from boards.models import Attempt, Board, Event, Session, Task, TaskDep, TranscriptItem
 from boards.stored_text import clean_text
-from boards.tasks import Claimed, Filing, Start, Wanted, cleaning, straight_claims
+from boards.tasks import Claimed, Filing, Start, Wanted, claims, cleaning, straight_claims
 from tests import cast
 from tests.racing import at_once
 
@@ -31,7 +31,7 @@ def begin(claimed: Sequence[Claimed]) -> list[Start]:
 
 
 def wanted(board: Board, most: int = 5, **slots: int) -> Wanted:
-    return Wanted(board.pk, slots or {cast.WRITER: most}, most, Board.objects.get(pk=board.pk))
+    return Wanted(board.pk, slots or {cast.WRITER: most}, most, Board.objects.with_version().get(pk=board.pk))
 
 
 def straight_on(*wanted: Wanted, limit: int = 50) -> list[Claimed]:
@@ -43,7 +43,7 @@ def long_way(*wanted: Wanted, limit: int = 50) -> list[Claimed]:
 
 
 def taken(*wanted: Wanted, limit: int = 50) -> list[straight_claims.Taken] | None:
-    return straight_claims.claim(wanted, limit, None, cast.HERE, WORDS, frozenset())
+    return straight_claims.claim(wanted, limit, None, cast.HERE, WORDS, claims._NOT_TOLD)
 
 
 def fields(row: Any, *own: str) -> dict[str, Any]:
@@ -151,6 +151,26 @@ def test_where_anything_rarer_is_there_nothing_is_written(
     assert len(straight_on(wanted(board))) == 3
 
 
+def test_where_a_board_is_not_as_it_was_read_the_long_way_reads_it_again(board: Board, anna: Chain) -> None:
+    for n in range(3):
+        cast.filed(board, anna, f"Task {n}")
+    as_read, unread = wanted(board, 1), Wanted(board.pk, {cast.WRITER: 1}, 1, board)
+    assert taken(as_read)
+    assert taken(unread) is None
+    Board.objects.filter(pk=board.pk).update(lease_ms=77_000)
+    assert taken(as_read) is None
+    (one,) = straight_on(as_read)
+    assert (one.task.lease_duration_ms, one.task.board.lease_ms) == (77_000, 77_000)
+
+
+def test_locks_on_a_board_do_not_change_its_version(board: Board, anna: Chain) -> None:
+    place = wanted(board, 1)
+    with transaction.atomic():
+        Board.objects.select_for_update().get(pk=board.pk)
+    cast.filed(board, anna)
+    assert len(taken(place) or []) == 1
+
+
 def test_a_paused_board_hands_out_nothing_and_bars_no_other(board: Board, anna: Chain) -> None:
     other = cast.make_board(board.space, "other")
     for place in (board, other):
@@ -213,6 +233,20 @@ def test_a_plan_kept_from_an_empty_board_still_reads_next_to_nothing_behind_a_lo
         cast.filed(board, anna, f"Ready {n}")
     place = wanted(board, 1)
     assert len(taken(place) or []) == 1
-    plan = planned((straight_claims._statement(frozenset()), straight_claims._params([place], 1, None, cast.HERE, "x")))
+    plan = planned(
+        (straight_claims._statement(claims._NOT_TOLD), straight_claims._params([place], 1, None, cast.HERE, "x"))
+    )
     assert plan["Actual Rows"] == 1
     assert buffers(plan) <= 200
+
+
+def test_a_plan_kept_from_a_small_board_reads_each_of_many_ready_rows_by_its_key(board: Board, anna: Chain) -> None:
+    cast.filed(board, anna)
+    assert len(taken(wanted(board)) or []) == 1  # the connection keeps its plans now
+    for start in range(0, 3_000, 1_000):
+        tasks.file_tasks(anna, board, [Filing(goal=f"Task {start + n}", assignee=cast.WRITER) for n in range(1_000)])
+    place = wanted(board, 200)
+    words = straight_claims._statement(claims._NOT_TOLD)
+    plan = planned((words, straight_claims._params([place], 200, None, cast.HERE, "x")))
+    assert plan["Actual Rows"] == 200
+    assert buffers(plan) <= 200 * 75

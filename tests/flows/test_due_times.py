@@ -14,6 +14,7 @@ from boards.debts import paying
 from boards.flows import due_times
 from boards.flows.definition import Action, StepDefinition
 from boards.models import Attempt, Debt, Event, FlowRun, Hold, Space, Task, TranscriptItem, Visit
+from boards.queries import sweeper
 from boards.tasks import Reason
 from tests import cast
 from tests.flows.cast import Stage, fresh, open_hold, place, settle, step_task
@@ -119,6 +120,15 @@ def test_a_sweeper_that_is_an_hour_late_fires_once_and_names_the_true_time(run: 
     assert [sweeping.sweep_once().done["tasks withdrawn"] for _ in range(3)] == [1, 0, 0]
     assert Event.objects.get(kind="task.withdrawn").data["due_at"] == due_at.isoformat()
     assert Event.objects.filter(kind="step.failed").count() == 1
+
+
+def test_a_sweepers_lag_is_since_then_until_it_has_seen_to_it(run: FlowRun) -> None:
+    assert sweeper.watch().lag_s == 0
+    due_at = let_pass(run, timedelta(hours=1))
+    assert flows.late_since() == due_at
+    assert 3_600 <= sweeper.watch().lag_s < 3_700
+    sweeping.sweep_once()
+    assert sweeper.watch().lag_s == 0
 
 
 def test_retries_and_send_backs_keep_it(stage: Stage, run: FlowRun) -> None:

@@ -68,7 +68,9 @@ class TestWait:
         assert visit.due_at is not None
         assert abs((visit.due_at - visit.entered_at).total_seconds() - 3600) < 1
         Visit.objects.update(due_at=Now() - timedelta(hours=1))
+        assert flows.late_since() is not None
         assert sweeping.sweep_once().done["waits of runs ended"] == 1
+        assert flows.late_since() is None
         assert place(run) == "go active"
         assert sweeping.sweep_once().done["waits of runs ended"] == 0
         assert StepChange.objects.filter(run=run, to_step="go").count() == 1

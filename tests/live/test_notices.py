@@ -91,6 +91,21 @@ def test_a_burst_of_commits_is_folded(cast: Cast, heard: Heard) -> None:
     assert len(heard.changes) < 150
 
 
+def test_sent_aside_even_the_first_does_not_hold_up_whoever_committed(
+    cast: Cast, heard: Heard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    live_notices.close()  # what other tests changed is out
+    threads: list[str] = []
+    send = live_notices._send
+    monkeypatch.setattr(live_notices, "_send", lambda p: (threads.append(threading.current_thread().name), send(p)))
+    monkeypatch.setattr(live_notices._notifier, "aside", True)
+    changed(cast.board.pk, task_key=7)
+    until(lambda: heard.tasks)
+    assert heard.tasks == {7}
+    assert set(threads) == {"change-notices"}
+    live_notices.close()  # the thread stays otherwise
+
+
 def test_boards_are_folded_together(cast: Cast, heard: Heard) -> None:
     with transaction.atomic():
         changed(cast.board.pk, task_key=1)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from django.core.management import call_command
-from django.db import connection
+from django.db import OperationalError, connection
 from django.db.models.functions import Now
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
@@ -66,6 +66,25 @@ def test_a_running_sweeper_tidies_up_once_a_minute_unless_there_is_more(monkeypa
     for _ in range(4):
         sweeper._work()
     assert told == [True, True, False, False]
+
+
+def test_a_running_sweeper_notes_when_its_pass_ended_and_not_when_it_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    sweeper = Sweeper(Console(quiet=True))
+    with monkeypatch.context() as patched:
+        patched.setattr(sweeping, "sweep_once", _away)
+        patched.setattr("boards.management.commands.sweeper.let_go", lambda: None)  # the test's own connection is well
+        sweeper._work()
+    assert Process.objects.get().swept_at is None
+    sweeper._work()
+    noted = Process.objects.annotate(db_now=Now()).get()
+    assert noted.swept_at is not None
+    assert noted.swept_at <= noted.db_now
+    sweeper._work()  # within the same beat
+    assert Process.objects.get().swept_at == noted.swept_at
+
+
+def _away(**_: object) -> sweeping.SweepReport:
+    raise OperationalError("The database is away")
 
 
 def test_a_lapsed_lease_wakes_the_board_and_never_goes_back_to_ready(

@@ -13,7 +13,7 @@ from rich.table import Table
 
 from boards.bench import places
 from boards.bench.measures import MEASURES, Result
-from orchestra import embedded
+from orchestra import collector, embedded
 
 
 class Command(BaseCommand):
@@ -38,6 +38,7 @@ class Command(BaseCommand):
             raise CommandError("--n and --drains must be 1 or more.")
         try:
             facts = places.facts()
+            collector.spare()  # as each process of the product does
             result = measure.run(n, options["drains"])
         except psycopg.errors.InsufficientPrivilege as error:
             raise CommandError(f"The bench makes a database of its own and may not: {error}") from None

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import gc
 import os
 import signal
 import sys
-from typing import Any, Final
+from typing import Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
@@ -20,9 +19,7 @@ from boards.live_notices import Listener
 from boards.models import Board
 from boards.workers.loop import Drain
 from boards.workers.options import DrainEnd, DrainOptions
-from orchestra import embedded
-
-COLLECTS: Final = (20_000, 20, 50)  # Python's own are (700, 10, 10)
+from orchestra import collector, embedded
 
 
 class Command(BaseCommand):
@@ -43,7 +40,8 @@ class Command(BaseCommand):
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda number, frame: drain.stop(number))
         _say(screen, f"drain {drain.presence.host} {os.getpid()} is ready, {drain.options.concurrency} slots")
-        _spare_the_collector()
+        collector.spare()
+        live_notices.send_aside()  # what it has claimed starts first
         end = drain.run(Listener())
         _say(screen, " ".join(part for part in (f"drain ended: {end.reason}.", end.counts) if part))
         if end.unrecorded:
@@ -78,15 +76,6 @@ class Command(BaseCommand):
             os._exit(code)
         if code:
             sys.exit(code)
-
-
-def _spare_the_collector() -> None:
-    """Have Python look for dead cycles among what the drain makes, seldom, and never among what it began with: its rows
-    are freed by their count, and the looks cost a tenth of its time.
-    """
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(*COLLECTS)
 
 
 def _say(screen: Console, line: str) -> None:

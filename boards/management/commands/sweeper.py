@@ -19,6 +19,7 @@ from boards.live_notices import Inbox, Listener
 from boards.models import Process
 from boards.workers.databases import AWAY, let_go
 from boards.workers.processes import BEAT_S, Presence
+from orchestra import collector
 
 log = logging.getLogger(__name__)
 
@@ -39,6 +40,7 @@ class Command(BaseCommand):
             report = sweeping.sweep_once()
             screen.print(Text(f"swept: {report or 'nothing was due'}"))
             return
+        collector.spare()
         Sweeper(screen).run()
 
 
@@ -52,6 +54,7 @@ class Sweeper:
         self._presence = Presence(Process.Kind.SWEEPER)
         self._stopping = False
         self._next_beat = 0.0
+        self._next_note = 0.0
         self._next_tidying = 0.0
         self._away = 0
 
@@ -83,6 +86,7 @@ class Sweeper:
         try:
             self._beat()
             report = sweeping.sweep_once(tidies=time.monotonic() >= self._next_tidying)
+            self._note_pass()
             self._plan_tidying(report)
             if report.total:
                 self._screen.print(Text(f"swept: {report}"))
@@ -103,6 +107,12 @@ class Sweeper:
             self._next_tidying = 0.0
         elif time.monotonic() >= self._next_tidying:
             self._next_tidying = time.monotonic() + TIDY_S
+
+    def _note_pass(self) -> None:
+        """As rarely as a beat: a storm of notices brings five passes a second."""
+        if time.monotonic() >= self._next_note:
+            self._presence.swept()
+            self._next_note = time.monotonic() + BEAT_S
 
     def _beat(self) -> None:
         if time.monotonic() >= self._next_beat:
