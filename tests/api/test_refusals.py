@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from boards.api.shapes_of_tasks import TaskFields
 from boards.models import Task
 from tests.api.cast import Desk
 
@@ -76,3 +77,17 @@ def test_the_same_goal_twice_in_one_batch_is_refused(desk: Desk) -> None:
     answer = desk.by_key("file")("POST", "/boards/desk/batch", {"tasks": [{"goal": "Go"}, {"goal": "go "}]})
     assert (answer.status, answer.code, answer.body["index"]) == (409, "already_open", 1)
     assert "“Go”" in answer.detail
+
+
+@pytest.mark.parametrize(
+    "name", sorted({field.name for field in Task._meta.concrete_fields} - TaskFields.model_fields.keys() - {"status"})
+)
+def test_what_the_server_sets_is_named_in_no_filing_and_no_edit(desk: Desk, name: str) -> None:
+    task = desk.filed()
+    call = desk.signed_in()
+    for answer in (
+        call("POST", "/boards/desk/tasks", {"goal": "New", name: 1}),
+        call("PATCH", f"/boards/desk/tasks/{task.public_id}", {name: 1}),
+    ):
+        assert (answer.status, answer.code, answer.body["field"]) == (422, "invalid_input", name)
+    assert Task.objects.get().revision == 1
