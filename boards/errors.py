@@ -12,28 +12,32 @@ class Refusal(Exception):
 
     code = "refused"
     http_status = 409
+    bare = False  # whether tools answer with the code alone, where nothing more is to be said
 
     def __init__(self, sentence: str = "", **facts: object) -> None:
+        self._says_more = bool(sentence)
         self.sentence = sentence or (self.__doc__ or "").strip()
         self.facts = facts
         super().__init__(self.sentence)
 
     @property
     def wire(self) -> str:
-        """`code: sentence`, the form tools answer with."""
-        return f"{self.code}: {self.sentence}"
+        """The form tools answer with: `code: sentence`; the code is matched by prefix, and of some it is the whole."""
+        return self.code if self.bare and not self._says_more else f"{self.code}: {self.sentence}"
 
 
 class TaskNotFound(Refusal):
     """There is no such task on this board."""
 
     code, http_status = "task_not_found", 404
+    bare = True
 
 
 class BoardNotFound(Refusal):
     """There is no such board."""
 
     code, http_status = "no_delegation_board", 404
+    bare = True
 
 
 class NoRoute(Refusal):
@@ -85,12 +89,14 @@ class TotalTaskCapExceeded(Refusal):
     """This board has filed as many tasks as its limit allows. An operator can raise max_total_tasks."""
 
     code = "total_task_cap_exceeded"
+    bare = True
 
 
 class EnqueuedTaskCapExceeded(Refusal):
     """As many tasks are Ready as this board allows. Wait until some start, or have max_enqueued_tasks raised."""
 
     code = "enqueued_task_cap_exceeded"
+    bare = True
 
 
 class TaskIdTaken(Refusal):

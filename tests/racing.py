@@ -28,3 +28,12 @@ def at_once(*jobs: Callable[[], Any]) -> list[Any]:
 
     with ThreadPoolExecutor(len(jobs)) as pool:
         return list(pool.map(run, jobs))
+
+
+def waiting() -> int:
+    """How many sessions of this database wait for a lock."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
+        )
+        return int(cursor.fetchone()[0])

@@ -50,7 +50,7 @@ def task(chain: Chain, board_name: str, task_id: str) -> Task:
     if not partitions:
         raise TaskNotFound
     own = tasks.partition_of(chain, place)  # the one that a filing goes to comes first
-    return tasks.get_task(place, task_id, partition=own if own in partitions else partitions[0])
+    return tasks.get_task(chain, place, task_id, partition=own if own in partitions else partitions[0])
 
 
 def flow(chain: Chain, key: str) -> Flow:

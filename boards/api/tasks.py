@@ -29,7 +29,7 @@ from boards.api.shapes_of_tasks import (
     filing_of,
     task_told,
 )
-from boards.errors import DueTimePassed, TaskWriteDeclined
+from boards.errors import DueTimePassed, TaskWriteDeclined, TerminalTaskWriteDeclined
 from boards.models import Scope, Task
 from boards.states import Status
 from boards.tasks import Reason, TaskWriteOutcome, idempotency, partitions
@@ -149,6 +149,8 @@ def _declined(verb: str, task: Task, outcome: TaskWriteOutcome) -> TaskWriteDecl
     facts["task_id"] = task.public_id
     if task.withdrawn:
         return DueTimePassed(outcome.sentence, **facts)
+    if verb == "cancel" and outcome.reason is Reason.TERMINAL:
+        return TerminalTaskWriteDeclined(outcome.sentence, **facts)
     refusal = TaskWriteDeclined(outcome.sentence, **facts)
     if verb == "retry":
         refusal.code = _RETRY_CODES.get(outcome.reason) or _not_to_be_retried(outcome.status)

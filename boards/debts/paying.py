@@ -15,7 +15,7 @@ from functools import partial
 
 from django.db import connection, transaction
 
-from boards import live_notices
+from boards import live_notices, turns
 from boards.debts.kinds import GIVEN_UP, LET_GO, MANY, OUTSIDE, PAYERS, Paid, Undeliverable
 from boards.each import many_at_once
 from boards.locks import Rank, engine_transaction, taking
@@ -88,7 +88,8 @@ def pay(debt_id: int) -> Paid:
         if settled is None:
             return Paid.NOT_DUE
         if settled.outside:
-            return OUTSIDE[settled.outside](debt_id)
+            with turns.of(None):
+                return OUTSIDE[settled.outside](debt_id)
         if settled.done:
             for next_id in settled.freed:
                 pay(next_id)
@@ -104,7 +105,9 @@ def _pay_once(debt_id: int) -> _Settled | None:
         return None
     if debt.kind in OUTSIDE:
         return _Settled(done=False, outside=debt.kind)
-    if not PAYERS[debt.kind](debt):
+    with turns.of(None):  # in a worker's thread too: what a payer files or takes is not the worker's
+        paid = PAYERS[debt.kind](debt)
+    if not paid:
         return _Settled(done=False)
     return settle(debt_id)
 
@@ -222,7 +225,8 @@ def _pay_many(kind: str, debt_ids: Sequence[int]) -> tuple[int, tuple[int, ...]]
         [list(debt_ids), _PAYS],
     )
     debts = list(free_ones)
-    settled = sorted(MANY[kind](debts)) if debts else []
+    with turns.of(None):
+        settled = sorted(MANY[kind](debts)) if debts else []
     if len(settled) < len(debts):
         raise _NotTogether
     taking(Rank.DEBT)
@@ -260,4 +264,5 @@ def note_failure(debt_id: int, error: Exception) -> None:
 
 
 def _tell_given_up(debt: Debt) -> None:
-    GIVEN_UP[debt.kind](debt)
+    with turns.of(None):
+        GIVEN_UP[debt.kind](debt)

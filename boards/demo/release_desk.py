@@ -39,7 +39,8 @@ def make(operator: Member) -> Board:
     # A lane shows what was filed last first, and agents take what was filed first.
     for filings in (_first(), _manual(), _translations(), _website(operator), _for_people(operator)):
         tasks.file_tasks(chain, board, filings)
-    tasks.cancel(chain, tasks.get_task(board, "beta-server"), "The beta ended; its server was switched off in May.")
+    server = tasks.get_task(chain, board, "beta-server")
+    tasks.cancel(chain, server, "The beta ended; its server was switched off in May.")
     return board
 
 

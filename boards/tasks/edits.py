@@ -258,17 +258,22 @@ def steer(chain: Chain, task: Task | int, message: str) -> TaskWriteOutcome:
 
 
 def set_assignee(chain: Chain, task: Task | int, assignee: str) -> TaskWriteOutcome:
-    """Re-route a live task; declines on a terminal row, and on a dispatching board while an attempt holds it."""
+    """Re-route a live task; declines on a terminal row, and on a dispatching board while an attempt holds it.
+
+    Raises UnknownAssignee, and as every field write TaskNotFound, Forbidden, InvalidInput.
+    """
     checked = cleaning.checked_text(assignee, "assignee", 100)
     return _field_write(chain, task, "task.assignee_changed", lambda row: {"assignee": checked}, live_only=True)
 
 
 def set_priority(chain: Chain, task: Task | int, priority: int) -> TaskWriteOutcome:
+    """Set the priority, from -1,000,000 to 1,000,000, of an ended task too. Raises as every field write."""
     checked = cleaning.checked_int(priority, "priority", -1_000_000, 1_000_000)
     return _field_write(chain, task, "task.priority_changed", lambda row: {"priority": checked})
 
 
 def add_label(chain: Chain, task: Task | int, label: str) -> TaskWriteOutcome:
+    """Add one label, of an ended task too. Raises as every field write."""
     return _field_write(
         chain,
         task,
@@ -278,6 +283,7 @@ def add_label(chain: Chain, task: Task | int, label: str) -> TaskWriteOutcome:
 
 
 def remove_label(chain: Chain, task: Task | int, label: str) -> TaskWriteOutcome:
+    """Take one label off, of an ended task too. Raises as every field write."""
     return _field_write(
         chain,
         task,
@@ -287,7 +293,9 @@ def remove_label(chain: Chain, task: Task | int, label: str) -> TaskWriteOutcome
 
 
 def patch_metadata(chain: Chain, task: Task | int, patch: dict[str, Any]) -> TaskWriteOutcome:
-    """Merge into the metadata; always recorded, even where it changes nothing. None removes a key."""
+    """Merge into the metadata; always recorded, even where it changes nothing. None removes a key. Raises as every
+    field write; a key of the system is InvalidInput.
+    """
     checked = cleaning.checked_metadata(patch)
     return _field_write(
         chain, task, "task.metadata_changed", lambda row: {"metadata": _merged(row, checked)}, always=True

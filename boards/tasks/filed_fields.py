@@ -45,7 +45,7 @@ def checked_filing(filing: Filing, board: Board) -> Filing:
         max_attempts=None if most is None else c.checked_int(most, "max_attempts", 1, 1_000_000),
         checker=c.checked_text(filing.checker or board.checker, "checker", 100),
         follow_up_of="" if filing.follow_up_of in ("", None) else c.checked_id(filing.follow_up_of),
-        held=filing.held,
+        held=_checked_held(filing.held),
         holds=[_checked_hold(hold) for hold in filing.holds] if filing.holds else [],
         stage=filing.stage,
         required=filing.required,
@@ -70,6 +70,12 @@ def dependency_ended(name: str, status: str) -> errors.DependencyEnded:
 
 def dependency_loop(path: Iterable[str]) -> errors.DependencyLoop:
     return errors.DependencyLoop(f"These dependencies form a loop: {' → '.join(path)}. Leave one of them out.")
+
+
+def _checked_held(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise errors.InvalidInput("held is true or false.", field="held")
+    return value
 
 
 def _checked_hold(hold: HoldFiling) -> HoldFiling:

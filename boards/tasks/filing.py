@@ -11,7 +11,7 @@ import hashlib
 import json
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, fields, replace
 from typing import Any
 
 from django.db import connection
@@ -24,6 +24,7 @@ from boards.states import TERMINAL, Status
 from boards.tasks import (
     budgets,
     cleaning,
+    filed_from,
     filed_rows,
     follow_ups,
     grants,
@@ -32,7 +33,6 @@ from boards.tasks import (
     plain_rows,
     straight,
 )
-from boards.tasks.current import current_claim
 from boards.tasks.filed_fields import (
     checked_filing,
     dependency_ended,
@@ -41,23 +41,11 @@ from boards.tasks.filed_fields import (
     not_on_roster,
     refuse_waiting,
 )
+from boards.tasks.filed_from import Context
 from boards.tasks.progress import LostClaim
 from boards.tasks.types import Filing, Ticket
 
 MAX_BATCH = 1_000
-
-
-@dataclass(frozen=True, slots=True)
-class Context:
-    """Where a filing comes from: the visit of a flow run, the task whose turn files it, the session it is filed in."""
-
-    visit: Visit | None = None
-    filed_by_task: Task | None = None
-    session_id: uuid.UUID | None = None
-    allow_same: bool = False
-    idempotency_key: str = ""
-    claim: Ticket | None = None
-    partition: str = ""  # computed from the chain; no caller gives it
 
 
 def file_task(
@@ -76,7 +64,7 @@ def file_task(
     """File one task. Raises a Refusal with one of the codes of 01 section 3; nothing is written then.
 
     `claim`: of the task that files it, which is `filed_by_task`; raises LostClaim where that has moved on, or was
-    handed in.
+    handed in. In a worker's turn both are its own, `current_claim()`, where the caller names none.
     """
     context = Context(visit, filed_by_task, session_id, allow_same, idempotency_key, claim)
     return _file(chain, board, [filing or filing_of(named)], context)[0]
@@ -93,7 +81,11 @@ def file_tasks(
     allow_same: bool = False,
     idempotency_key: str = "",
 ) -> list[Task]:
-    """File up to 1,000 tasks, all or nothing; dependencies may name ids of the same batch."""
+    """File up to 1,000 tasks, all or nothing; dependencies may name ids of the same batch.
+
+    In a worker's turn they are filed under its claim, as by `file_task`. Raises as it does; `index` of a refusal says
+    which filing it is about.
+    """
     return _file(chain, board, filings, Context(visit, filed_by_task, session_id, allow_same, idempotency_key))
 
 
@@ -104,7 +96,7 @@ def _file(chain: Chain, board: Board, filings: Sequence[Filing], context: Contex
     if not 1 <= len(filings) <= MAX_BATCH:
         raise errors.InvalidInput(f"File 1 to {MAX_BATCH:,} tasks at once.")
     key = cleaning.checked_text(context.idempotency_key, "idempotency_key", cleaning.MAX_KEY)
-    context = _turn_of(chain, context)
+    context = filed_from.turn_of(chain, context)
     checked = [_checked_at(index, filing, board) for index, filing in enumerate(filings)]
     context = replace(context, idempotency_key=key, partition=partitions.partition_of(chain, board))
     digest = ""
@@ -159,7 +151,7 @@ def _write(chain: Chain, board: Board, filings: Sequence[Filing], context: Conte
     if stored is not None and stored.result is not None:
         return _stored_result(board, context.partition, stored)
     filings, roots = follow_ups.resolve(board, context.partition, filings)
-    _check_parent(chain, context)
+    filed_from.check_parent(chain, context)
     hashes = [cleaning.goal_hash(filing.goal) for filing in filings]
     first = _reserve(board, filings, hashes, context, roots)
     _check_enqueued(board, context.partition, filings, first)
@@ -189,26 +181,6 @@ def _stored_result(board: Board, partition: str, row: IdempotencyKey) -> list[Ta
     if not found.keys() >= set(names):
         raise errors.TaskNotFound
     return [found[name] for name in names]
-
-
-def _check_parent(chain: Chain, context: Context) -> None:
-    """Early, so that it costs no lock; `_lock_dependencies` looks again at the locked row."""
-    if context.filed_by_task is None:
-        return
-    parent = Task.objects.filter(pk=context.filed_by_task.pk, board__space=chain.space_id).first()
-    if parent is None:
-        raise errors.TaskNotFound
-    if parent.status == Status.CANCELLED:
-        raise errors.ParentCancelled
-
-
-def _turn_of(chain: Chain, context: Context) -> Context:
-    """A filing from a turn that works a task says which task, unless a flow's step or the caller has said so."""
-    claim = current_claim()
-    if claim is None or context.filed_by_task is not None or context.visit is not None:
-        return context
-    parent = Task.objects.filter(pk=claim.task_key, board__space=chain.space_id).first()
-    return replace(context, filed_by_task=parent) if parent else context
 
 
 def _reserve(

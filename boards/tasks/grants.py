@@ -15,6 +15,7 @@ from django.db.models import Q
 from django.db.models.functions import Now
 
 from boards.actors import Chain
+from boards.errors import TaskNotFound
 from boards.event_log import Entry, record_all
 from boards.locks import Rank, engine_transaction, taking
 from boards.models import Task
@@ -79,7 +80,9 @@ def owns(ticket: Ticket, *, locks: bool = False) -> bool:
 
 
 def link_run(chain: Chain, ticket: Ticket, session_id: uuid.UUID | None, request_id: str) -> TaskWriteOutcome:
-    """Name the run that works this grant, where none is named yet: a hand-over delivered twice starts once."""
+    """Name the run that works this grant, where none is named yet: a hand-over delivered twice starts once. Declines
+    with `terminal`, `not-my-task` or `lost-claim`; raises TaskNotFound.
+    """
     return link_runs([RunLink(chain, ticket, session_id, request_id)])[0]
 
 
@@ -142,7 +145,7 @@ def _write_links(links: Sequence[RunLink]) -> set[int]:
 def _refuse_link(ticket: Ticket) -> TaskWriteOutcome:
     task = Task.objects.filter(pk=ticket.task_key).annotate(db_now=Now()).first()
     if task is None:
-        return TaskWriteOutcome(Recorded.DECLINED, "", Reason.NOT_MY_TASK)
+        raise TaskNotFound
     if refusal := decisions.lost(ticket, task, task.db_now):
         return refusal
     return TaskWriteOutcome(Recorded.DECLINED, task.status, Reason.DISALLOWED, "This run was started already.")

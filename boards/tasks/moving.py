@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -22,20 +23,30 @@ MAX_RETRIED = 500
 
 
 @engine_transaction
-def hold(chain: Chain, task: Task | int) -> TaskWriteOutcome:
-    """Keep a task that was never claimed from being started."""
+def hold(chain: Chain, task: Task | int, *, if_allowed: bool = False, write: str = "") -> TaskWriteOutcome:
+    """Keep a task that was never claimed from being started.
+
+    Raises IllegalTaskTransition for any other, or declines with `if_allowed`; raises TaskNotFound, Forbidden.
+    """
     row, now = rows.lock_one(task)
     _require(chain, row, "tasks.hold")
     if row.attempts and row.status == Status.PENDING:
-        raise errors.IllegalTaskTransition(
-            row.public_id, row.status, Status.HELD, "A task that was started cannot be held."
-        )
-    return _move(chain, row, Verb.HOLD, {"status": Status.HELD}, "task.held", now)
+        sentence = "A task that was started cannot be held."
+        if if_allowed:
+            return _declined(row, Reason.DISALLOWED, sentence)
+        raise errors.IllegalTaskTransition(row.public_id, row.status, Status.HELD, sentence)
+    return _move(chain, row, _Move(Verb.HOLD, {"status": Status.HELD}, "task.held", if_allowed, write), now)
 
 
 @engine_transaction
-def release(chain: Chain, task: Task | int, assignee: str | None = None) -> TaskWriteOutcome:
-    """Let a held task start; the same write may set who it goes to."""
+def release(
+    chain: Chain, task: Task | int, assignee: str | None = None, *, if_allowed: bool = False, write: str = ""
+) -> TaskWriteOutcome:
+    """Let a held task start; the same write may set who it goes to.
+
+    Raises IllegalTaskTransition for one that is not held, or declines with `if_allowed`; raises TaskNotFound,
+    Forbidden, UnknownAssignee, FollowUpTakesNoAssignee, InvalidInput.
+    """
     row, now = rows.lock_one(task)
     _require(chain, row, "tasks.release")
     changes: dict[str, Any] = {"status": Status.PENDING}
@@ -44,38 +55,45 @@ def release(chain: Chain, task: Task | int, assignee: str | None = None) -> Task
         by_keys.require_edit(chain, row, changes)
         refuse_follow_up_assignee(row, changes)
         check_names(row.board, changes, row)
-    return _move(chain, row, Verb.RELEASE, changes, "task.released", now)
+    return _move(chain, row, _Move(Verb.RELEASE, changes, "task.released", if_allowed, write), now)
 
 
-def _move(
-    chain: Chain,
-    row: Task,
-    verb: Verb,
-    changes: dict[str, Any],
-    kind: str,
-    now: datetime,
-    *,
-    data: dict[str, Any] | None = None,
-) -> TaskWriteOutcome:
-    refusal = decisions.decline(row, verb, Options(), now)
+@dataclass(frozen=True, slots=True)
+class _Move:
+    """What a move writes, the event it leaves, and the options of its caller."""
+
+    verb: Verb
+    changes: dict[str, Any]
+    event: str
+    if_allowed: bool = False
+    receipt: str = ""
+
+
+_HELD_AGAIN = _Move(Verb.HOLD, {"status": Status.HELD}, "task.held")
+
+
+def _move(chain: Chain, row: Task, move: _Move, now: datetime) -> TaskWriteOutcome:
+    refusal = decisions.decline(row, move.verb, Options(if_allowed=move.if_allowed), now)
     if refusal is not None:
         return refusal
     was = row.status
-    if not rows.write(row, changes):
-        raise errors.IllegalTaskTransition(row.public_id, was, str(changes["status"]))
-    _record(chain, row, kind, was, data)
+    if not rows.write(row, move.changes, receipt=move.receipt):
+        raise errors.IllegalTaskTransition(row.public_id, was, str(move.changes["status"]))
+    _record(chain, row, move.event, was)
     return TaskWriteOutcome(Recorded.RECORDED, row.status)
 
 
-def retry(chain: Chain, task: Task | int, *, with_dependents: bool = False, requested_by: str = "") -> TaskWriteOutcome:
+def retry(
+    chain: Chain, task: Task | int, *, with_dependents: bool = False, requested_by: str = "", write: str = ""
+) -> TaskWriteOutcome:
     """Start an errored or cancelled task again: the same row, with its error as feedback.
 
     `with_dependents` also retries those that its ending cancelled; one that nobody had released is held again.
     `requested_by`: the retry was asked of something else, named here, and reaches the task by it: a flow's step, or the
     task that it depends on. Its event is `task.retry_requested` then, and `task.retried` where the task itself was
-    meant. Declines with `disallowed`, `settling`, `dependency-ended` or `retry-budget`.
+    meant. Declines with `disallowed`, `settling`, `dependency-ended` or `retry-budget`; raises TaskNotFound, Forbidden.
     """
-    outcome = _retry(chain, task, requested_by)
+    outcome = _retry(chain, task, requested_by, receipt=write)
     if with_dependents and outcome.result is Recorded.RECORDED:
         key = task.pk if isinstance(task, Task) else task
         label = Task.objects.only("title", "goal", "public_id").get(pk=key).label
@@ -85,7 +103,9 @@ def retry(chain: Chain, task: Task | int, *, with_dependents: bool = False, requ
 
 
 @engine_transaction
-def _retry(chain: Chain, task: Task | int, requested_by: str, *, as_it_was: bool = False) -> TaskWriteOutcome:
+def _retry(
+    chain: Chain, task: Task | int, requested_by: str, *, as_it_was: bool = False, receipt: str = ""
+) -> TaskWriteOutcome:
     seen = _seen(chain, task)
     early = _no_retry(seen)
     if early is not None:
@@ -116,7 +136,7 @@ def _retry(chain: Chain, task: Task | int, requested_by: str, *, as_it_was: bool
         "metadata": _unmarked(row),
         "open_holds": row.open_holds + asked,
     }
-    if not rows.write(row, changes):
+    if not rows.write(row, changes, receipt=receipt):
         budgets.take_back_retry(seen.board, seen.partition)
         return _declined(row, Reason.DISALLOWED, "The task changed meanwhile.")
     if asked:
@@ -124,7 +144,7 @@ def _retry(chain: Chain, task: Task | int, requested_by: str, *, as_it_was: bool
     kind, data = ("task.retry_requested", {"with": requested_by}) if requested_by else ("task.retried", {})
     _record(chain, row, kind, was, data)
     if was_held:
-        return _move(chain, row, Verb.HOLD, {"status": Status.HELD}, "task.held", now)
+        return _move(chain, row, _HELD_AGAIN, now)
     return TaskWriteOutcome(Recorded.RECORDED, row.status)
 
 
@@ -205,7 +225,7 @@ def start_anyway(chain: Chain, task: Task | int) -> TaskWriteOutcome:
         aftermath.ask_again(chain, row)
     _record(chain, row, "task.edited", was, {"start_anyway_without": list(edges.values())})
     if was_held:
-        return _move(chain, row, Verb.HOLD, {"status": Status.HELD}, "task.held", now)
+        return _move(chain, row, _HELD_AGAIN, now)
     return TaskWriteOutcome(Recorded.RECORDED, row.status)
 
 

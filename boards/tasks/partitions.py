@@ -64,7 +64,7 @@ def require_own(chain: Chain, task: Task) -> None:
 
 def find_task_partitions(chain: Chain, board: Board, task_id: str) -> list[str]:
     """The keys of the caller's own partitions that hold the id, zero or more; an index scan."""
-    if board.space_id != chain.space_id:
+    if board.space_id != chain.space_id or not chain.sees_board(board.pk):
         return []
     own = own_partitions(chain, board)
     rows = Task.objects.filter(board=board, partition__in=own, public_id=clean_text(task_id))

@@ -26,9 +26,18 @@ _NOTHING = object()
 
 @engine_transaction
 def report_progress(
-    chain: Chain, task: Task | int, *, claim: Ticket, output: Any = _NOTHING, note: str | None = None
+    chain: Chain,
+    task: Task | int,
+    *,
+    claim: Ticket,
+    output: Any = _NOTHING,
+    note: str | None = None,
+    write: str = "",
 ) -> TaskWriteOutcome:
-    """Store the latest note and checkpoint of the running attempt, under its ticket."""
+    """Store the latest note and checkpoint of the running attempt, under its ticket.
+
+    Declines with `terminal`, `not-my-task`, `lost-claim`, or `disallowed` once it was handed in; raises TaskNotFound.
+    """
     row, now = rows.lock_one(task)
     if row.board.space_id != chain.space_id:
         raise TaskNotFound
@@ -43,7 +52,7 @@ def report_progress(
         changes |= {"output": report_json(output), "output_is_checkpoint": True}
     if not changes:
         return TaskWriteOutcome(Recorded.UNCHANGED, row.status)
-    if not rows.write(row, changes, fenced=True):
+    if not rows.write(row, changes, fenced=True, receipt=write):
         return TaskWriteOutcome(Recorded.DECLINED, row.status, Reason.LOST_CLAIM)
     record(
         Entry(

@@ -13,8 +13,10 @@ from typing import Any, Final
 
 from django.db import transaction
 
+from boards.actors import Chain
 from boards.debts import owing
 from boards.debts.kinds import Undeliverable, pays
+from boards.errors import TaskNotFound
 from boards.locks import Rank, engine_transaction, taking
 from boards.models import Attempt, Debt, Task
 from boards.states import Status, Verb
@@ -102,24 +104,27 @@ def seen_only(debt: Debt) -> bool:
 
 
 def record_spend(
-    task: Task | int, request_id: str, part: str, spend: Mapping[str, Any] | None, *, claim: Ticket
+    chain: Chain, task: Task | int, request_id: str, part: str, spend: Mapping[str, Any] | None, *, claim: Ticket
 ) -> TaskWriteOutcome:
     """Keep what a request has spent. `part` "settled": added to what is over; "live": in place of the running tally,
     None where it ended.
 
     `spend`: input_tokens, output_tokens, cost_usd (numbers; left out where nothing reports one), harness, model. Fenced
     by the row's identity only, so that what a failed attempt spent is kept after the row has settled. No event.
+    Declines with `not-my-task`; raises TaskNotFound, and ValueError for another part.
     """
     if part not in {"settled", "live"}:
         raise ValueError(f"part must be settled or live, not {part!r}.")
-    return _record_spend(task, request_id, part, None if spend is None else report_json(dict(spend)), claim)
+    return _record_spend(chain, task, request_id, part, None if spend is None else report_json(dict(spend)), claim)
 
 
 @engine_transaction
 def _record_spend(
-    task: Task | int, request_id: str, part: str, spend: dict[str, Any] | None, claim: Ticket
+    chain: Chain, task: Task | int, request_id: str, part: str, spend: dict[str, Any] | None, claim: Ticket
 ) -> TaskWriteOutcome:
     row, _ = rows.lock_one(task)
+    if row.board.space_id != chain.space_id:
+        raise TaskNotFound
     if not decisions.names_row(claim, row):
         return TaskWriteOutcome(Recorded.DECLINED, row.status, Reason.NOT_MY_TASK, "This claim is for another task.")
     taking(Rank.ATTEMPT)

@@ -27,7 +27,10 @@ from boards.tasks.types import Recorded, TaskWriteOutcome, Ticket
 def complete(
     chain: Chain, task: Task | int, output: Any, *, claim: Ticket, if_allowed: bool = False, write: str = ""
 ) -> TaskWriteOutcome:
-    """Hand in the result: done, or to the checker where the task has one. Under the claim's ticket only."""
+    """Hand in the result: done, or to the checker where the task has one. Under the claim's ticket only.
+
+    Declines with `terminal`, `not-my-task`, `disallowed` or `lost-claim`; raises TaskNotFound.
+    """
     options = Options(claim=claim, if_allowed=if_allowed)
     return settle(Settlement(Verb.COMPLETE, chain, _key(task), options, output=output, receipt=write))
 
@@ -42,24 +45,39 @@ def fail(
     for_good: bool = False,
     write: str = "",
 ) -> TaskWriteOutcome:
-    """Record a failure: tried again while a try and the board's budget are left, else errored."""
+    """Record a failure: tried again while a try and the board's budget are left, else errored. Declines as `complete`;
+    raises TaskNotFound.
+    """
     options = Options(claim=claim, if_allowed=if_allowed)
     text = error or "The worker failed without saying why."
     return settle(Settlement(Verb.FAIL, chain, _key(task), options, text=text, for_good=for_good, receipt=write))
 
 
-def end_for_good(chain: Chain, task: Task | int, reason: str, *, claim: Ticket, ending: str) -> TaskWriteOutcome:
-    """What `EndsForGood` asks for: `errored` or `cancelled` on this attempt, tries left unspent."""
+def end_for_good(
+    chain: Chain,
+    task: Task | int,
+    reason: str,
+    *,
+    claim: Ticket,
+    ending: str,
+    if_allowed: bool = False,
+    write: str = "",
+) -> TaskWriteOutcome:
+    """What `EndsForGood` asks for: `errored` or `cancelled` on this attempt, tries left unspent. Declines as
+    `complete`; raises TaskNotFound.
+    """
     if ending == "errored":
-        return fail(chain, task, reason, claim=claim, for_good=True)
+        return fail(chain, task, reason, claim=claim, if_allowed=if_allowed, for_good=True, write=write)
     options = Options(claim=claim, advisory=True)
-    return settle(Settlement(Verb.CANCEL, chain, _key(task), options, text=reason, via="worker"))
+    return settle(Settlement(Verb.CANCEL, chain, _key(task), options, text=reason, via="worker", receipt=write))
 
 
 def hand_back(
     chain: Chain, task: Task | int, *, claim: Ticket, reason: str = "", if_allowed: bool = False, write: str = ""
 ) -> TaskWriteOutcome:
-    """Give the task back unworked: pending again, no try and no abandonment spent."""
+    """Give the task back unworked: pending again, no try and no abandonment spent. Declines as `complete`; raises
+    TaskNotFound.
+    """
     options = Options(claim=claim, if_allowed=if_allowed)
     return settle(Settlement(Verb.HAND_BACK, chain, _key(task), options, text=reason, receipt=write))
 
@@ -75,7 +93,10 @@ def cancel(
     metadata: dict[str, Any] | None = None,
     write: str = "",
 ) -> TaskWriteOutcome:
-    """Cancel what has not ended. The write comes first; a worker that still runs is stopped as a debt."""
+    """Cancel what has not ended. The write comes first; a worker that still runs is stopped as a debt.
+
+    Declines with `terminal`, also a repeat; raises TaskNotFound, Forbidden, and InvalidInput for too long a reason.
+    """
     row = _visible(chain, task, "tasks.cancel")
     words = checked_text(reason, "reason", MAX_REASON)
     return settle(
@@ -94,69 +115,91 @@ def cancel(
     )
 
 
-def skip(chain: Chain, task: Task | int, reason: str) -> TaskWriteOutcome:
-    """A person sets a Stuck or Ready task aside, with a reason."""
+def skip(chain: Chain, task: Task | int, reason: str, *, if_allowed: bool = False, write: str = "") -> TaskWriteOutcome:
+    """A person sets a Stuck or Ready task aside, with a reason.
+
+    Raises IllegalTaskTransition from any other status, or declines with `if_allowed`; raises TaskNotFound, Forbidden,
+    and InvalidInput without a reason.
+    """
     row = _visible(chain, task, "tasks.skip")
     if chain.acting.kind != "person":
         raise errors.Forbidden("Only a person may skip a task.")
-    return settle(Settlement(Verb.SKIP, chain, row.pk, text=required_text(reason, "reason", MAX_REASON), via="person"))
+    words, options = required_text(reason, "reason", MAX_REASON), Options(if_allowed=if_allowed)
+    return settle(Settlement(Verb.SKIP, chain, row.pk, options, text=words, via="person", receipt=write))
 
 
 def withdraw(
-    chain: Chain, task: Task | int, *, due_at: datetime | None = None, if_allowed: bool = False
+    chain: Chain, task: Task | int, *, due_at: datetime | None = None, if_allowed: bool = False, write: str = ""
 ) -> TaskWriteOutcome:
     """The Flows service ends a task whose step's due time passed, in one write that nothing reopens.
 
     `due_at` is the true due time, for the event. Refused to every other chain: `tasks.withdraw` is in the Flows
     manifest and in no role, and the acting hop decides. A completed task raises IllegalTaskTransition, or declines
-    with `if_allowed`: whichever of the two came first has won (spec: 01 "Withdraw", 05 section 4).
+    with `if_allowed`: whichever of the two came first has won (spec: 01 "Withdraw", 05 section 4). Raises TaskNotFound,
+    and Forbidden to whom it is refused.
     """
-    return withdraw_many(chain, {_key(task): due_at}, if_allowed=if_allowed)[0]
+    return settle(_withdrawal(chain, _key(task), due_at, if_allowed, write))
 
 
 def withdraw_many(
     chain: Chain, due: Mapping[int, datetime | None], *, if_allowed: bool = False
 ) -> list[TaskWriteOutcome]:
     """Withdraw the tasks of one stay in one write: key -> the due time that passed; answers in that order."""
-    found = [(_visible(chain, key, "tasks.withdraw").pk, due_at) for key, due_at in due.items()]
-    options = Options(if_allowed=if_allowed)
-    return settle_many(
-        [
-            Settlement(
-                Verb.FLOW_DEADLINE, chain, key, options, text=WITHDRAWN_WORDS, via="flow", cause=WITHDRAW, due_at=due_at
-            )
-            for key, due_at in found
-        ]
+    return settle_many([_withdrawal(chain, key, due_at, if_allowed) for key, due_at in due.items()])
+
+
+def _withdrawal(chain: Chain, key: int, due_at: datetime | None, if_allowed: bool, receipt: str = "") -> Settlement:
+    return Settlement(
+        Verb.FLOW_DEADLINE,
+        chain,
+        _visible(chain, key, "tasks.withdraw").pk,
+        Options(if_allowed=if_allowed),
+        text=WITHDRAWN_WORDS,
+        via="flow",
+        cause=WITHDRAW,
+        due_at=due_at,
+        receipt=receipt,
     )
 
 
 def reclaim(chain: Chain, task: Task | int) -> TaskWriteOutcome:
-    """An operator puts a task that lost its worker back to Ready."""
+    """An operator puts a task that lost its worker back to Ready.
+
+    Declines with `terminal` or `disallowed` by its status, and `lost-claim` while the lease is renewed; raises
+    TaskNotFound, Forbidden.
+    """
     row = _visible(chain, task, "tasks.reclaim")
     return settle(Settlement(Verb.RECLAIM, chain, row.pk, Options(if_allowed=True, if_lapsed=True)))
 
 
 @engine_transaction
-def accept(chain: Chain, task: Task | int, *, shown: int = 0) -> TaskWriteOutcome:
+def accept(
+    chain: Chain, task: Task | int, *, shown: int = 0, if_allowed: bool = False, write: str = ""
+) -> TaskWriteOutcome:
     """The checker takes the result; whoever handed it in never may.
 
     `shown`: the attempt whose result the checker read, 0 where nobody says. Another one that was handed in since raises
-    DraftChanged; a result that somebody has decided on raises AlreadyChecked with who, what and when.
+    DraftChanged; a result that somebody has decided on raises AlreadyChecked with who, what and when. Raises
+    IllegalTaskTransition where none waits, or declines with `if_allowed`; raises TaskNotFound, Forbidden.
     """
     row = _checkable(chain, task)
     if shown and (repeat := _bound_to(chain, row, shown, Verb.ACCEPT)):
         return repeat
-    return settle(Settlement(Verb.ACCEPT, chain, row.pk))
+    return settle(Settlement(Verb.ACCEPT, chain, row.pk, Options(if_allowed=if_allowed), receipt=write))
 
 
 @engine_transaction
-def send_back(chain: Chain, task: Task | int, words: str, *, shown: int = 0) -> TaskWriteOutcome:
-    """The checker's words become the feedback of the next attempt; `shown` as of `accept`."""
+def send_back(
+    chain: Chain, task: Task | int, words: str, *, shown: int = 0, if_allowed: bool = False, write: str = ""
+) -> TaskWriteOutcome:
+    """The checker's words become the feedback of the next attempt; `shown` as of `accept`. Raises as `accept` does, and
+    InvalidInput without words.
+    """
     row = _checkable(chain, task)
     text = required_text(words, "words", 100_000)
     if shown and (repeat := _bound_to(chain, row, shown, Verb.SEND_BACK, text)):
         return repeat
-    return settle(Settlement(Verb.SEND_BACK, chain, row.pk, text=text))
+    return settle(Settlement(Verb.SEND_BACK, chain, row.pk, Options(if_allowed=if_allowed), text=text, receipt=write))
 
 
 def stopping(task: Task | int) -> bool:

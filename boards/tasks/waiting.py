@@ -15,6 +15,7 @@ from typing import Final
 from django.db import connection
 
 from boards import errors
+from boards.actors import Chain
 from boards.models import Attempt, Board, Task
 from boards.tasks.current import current_claim
 from boards.tasks.notices import release
@@ -33,16 +34,23 @@ _lock = threading.Lock()
 
 
 def get_task(
-    board: Board, public_id: str, *, partition: str = "", wait: bool = False, deadline_ms: int = 300_000
+    chain: Chain,
+    board: Board,
+    public_id: str,
+    *,
+    partition: str | None = None,
+    wait: bool = False,
+    deadline_ms: int = 300_000,
 ) -> Task:
-    """The task of that id on the board, with its `current`; TaskNotFound for anything that is not there.
+    """The task of that id on the board, with its `current`; TaskNotFound for anything that is not there for the caller.
 
-    `partition`: the key that `partition_of` or `find_task_partitions` answered.
+    `partition`: the key that `partition_of` or `find_task_partitions` answered; None is the caller's own, and raises
+    NoPartition for one who has none.
     `wait`: not before it has ended, or `deadline_ms` (30,000 to 3,600,000) is over: `wait_timed_out`. From a turn only
     a task that its own session filed can be waited for. Raises WaitDeadlineOutOfRange, WaitAlreadyPending,
     WaitUnavailable, WaitTimedOut.
     """
-    task = read_task(board, public_id, partition=partition)
+    task = read_task(chain, board, public_id, partition=partition)
     if not wait:
         return task
     if isinstance(deadline_ms, bool) or not SHORTEST_MS <= deadline_ms <= LONGEST_MS:

@@ -163,7 +163,7 @@ def _release(chain: Chain, task: Task, form: QueryDict) -> str:
 
 def _start_anyway(chain: Chain, task: Task, form: QueryDict) -> str:
     _landed(tasks.start_anyway(chain, task), "")
-    row = tasks.get_task(task.board, task.public_id, partition=task.partition)
+    row = tasks.get_task(chain, task.board, task.public_id, partition=task.partition)
     if row.status == Status.HELD:
         return _("It no longer waits for what ended, and is still held.")
     if row.open_holds:
@@ -174,8 +174,7 @@ def _start_anyway(chain: Chain, task: Task, form: QueryDict) -> str:
 
 
 def _reclaim(chain: Chain, task: Task, form: QueryDict) -> str:
-    tasks.reclaim(chain, task)
-    return _("Reclaimed.")
+    return _landed(tasks.reclaim(chain, task), _("Reclaimed."))
 
 
 def _steer(chain: Chain, task: Task, form: QueryDict) -> str:

@@ -83,10 +83,10 @@ def edit_task(request: MemberRequest, slug: str, public_id: str) -> HttpResponse
     texts, starts = stored, False
     errors: dict[str, str] = {}
     if request.method == "POST":
-        texts = Texts.of(request.POST, otherwise=stored, only=[name for name in TEXTS if name not in locked])
-        changed = [
-            name for name in TEXTS if name not in locked and _mark(texts, name) != request.POST.get(f"was-{name}")
-        ]
+        # A field that is locked is sent only where it was open when the page was read: its change is refused in words.
+        sent = [name for name in TEXTS if name not in locked or name in request.POST]
+        texts = Texts.of(request.POST, otherwise=stored, only=sent)
+        changed = [name for name in sent if _mark(texts, name) != request.POST.get(f"was-{name}")]
         values, errors = read_fields(texts, only=changed)
         errors |= _changed_meanwhile(request.POST, changed, stored)
         try:

@@ -235,7 +235,7 @@ def spend(own: Held, part: str, spent: dict[str, Any] | None, idempotency_key: s
     request, key = f"outside:{own.ticket.grant_no}", own.ticket.task_key
 
     def keep() -> TaskWriteOutcome:
-        return tasks.record_spend(key, request, part, spent, claim=own.ticket)
+        return tasks.record_spend(own.chain, key, request, part, spent, claim=own.ticket)
 
     return written(own, "spend", [part, spent], keep, idempotency_key)
 

@@ -112,7 +112,7 @@ def test_the_list_is_searched_and_filtered(cast: Cast) -> None:
     chain = chain_of(cast.member)
     filed(cast.board, chain, "Paint the hull", id="hull", labels=["yard"])
     filed(cast.board, chain, "Sew the sail", id="sail", labels=["loft"], assignee="reader")
-    tasks.cancel(chain, tasks.get_task(cast.board, "sail"))
+    tasks.cancel(chain, tasks.get_task(chain, cast.board, "sail"))
     operator = cast.client(cast.operator)
     for query, shown, hidden in (
         ("q=paint", "hull", "sail"),

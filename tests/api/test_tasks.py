@@ -41,7 +41,7 @@ def test_what_a_task_has_spent_is_read_with_it(desk: Desk) -> None:
     address = f"/boards/desk/tasks/{task.public_id}"
     assert caller("GET", address).body["task"]["spend"] is None
     got = cast.claimed(desk.board)
-    tasks.record_spend(task, "r1", "settled", {"input_tokens": 7, "model": "m-1"}, claim=got.ticket)
+    tasks.record_spend(desk.chain, task, "r1", "settled", {"input_tokens": 7, "model": "m-1"}, claim=got.ticket)
     (request,) = caller("GET", address).body["task"]["spend"]["requests"]
     assert (request["request_id"], request["attempt"], request["settled"]) == ("r1", 1, {"input_tokens": 7})
 

@@ -44,7 +44,9 @@ def test_the_demo_board_shows_each_status_but_working_before_any_drain_runs(demo
     assert shown == set(Status) - {Status.IN_PROGRESS}
     stuck = Task.objects.get(board=demo, status=Status.ERRORED)
     assert stuck.error.endswith("Upload the build, then retry this task.")
-    assert tasks.get_task(demo, "macos-note").status == Status.CANCELLED  # because of the stuck one
+    assert (
+        tasks.get_task(actors.service("demo", demo.space_id), demo, "macos-note").status == Status.CANCELLED
+    )  # because of the stuck one
 
 
 def test_its_counters_equal_a_recount(demo: Board) -> None:
@@ -132,8 +134,8 @@ def test_without_git_there_is_a_demo_without_a_run(
 
 
 def test_the_confirm_on_the_beta_builds_is_what_keeps_them(demo: Board) -> None:
-    task = tasks.get_task(demo, "remove-beta-builds")
+    task = tasks.get_task(actors.service("demo", demo.space_id), demo, "remove-beta-builds")
     hold = task.holds.get()
     member = Member.objects.select_related("user", "space").get(user__username="operator")
     people.answer_hold(actors.person(member), hold.pk, choice="yes")
-    assert tasks.get_task(demo, "remove-beta-builds").open_holds == 0
+    assert tasks.get_task(actors.service("demo", demo.space_id), demo, "remove-beta-builds").open_holds == 0

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 from django.db.models.functions import Now
 
-from boards import flows, people, tasks
+from boards import errors, flows, people, tasks
 from boards.models import Attempt, BoardCounter, Debt, Event, Hold, Task
 from boards.states import Verb
 from boards.tasks import Options, Reason, Recorded, Settlement, Wanted, endings, rows
@@ -194,6 +194,9 @@ def test_a_stranger_ticket_on_an_ended_row_is_told_that_it_ended(board, anna, wo
     assert tasks.link_run(worker, replace(other.ticket, grant_no=0), None, "r").reason is Reason.LOST_CLAIM
     assert tasks.link_run(worker, other.ticket, None, "r\x00").landed
     assert cast.fresh(second).run["request_id"] == "r\ufffd"
+    Task.objects.filter(pk=first.pk).delete()
+    with pytest.raises(errors.TaskNotFound):
+        tasks.link_run(worker, mine.ticket, None, "r")
 
 
 @pytest.mark.parametrize("span", [999, 6_442_450_942, 1500.5, float("nan"), float("inf"), "120000", True])

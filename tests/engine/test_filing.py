@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from datetime import datetime
 
 import pytest
@@ -46,7 +47,16 @@ def test_dependencies_are_a_list_of_ids(board, anna, deps):
         tasks.update_task(anna, task, deps=deps)
 
 
-@pytest.mark.parametrize("name", ["attempts", "failures", "run", "claimed_by", "grant_no", "status", "nonsense"])
+NOBODYS = sorted(
+    {field.name for field in Task._meta.concrete_fields}
+    - {field.name for field in dataclasses.fields(Filing)}
+    # What the caller names beside the filing: where it comes from.
+    - {"board", "filed_by_task", "visit"}
+    | {"pk", "spend", "checkpoint", "current", "nonsense"}
+)
+
+
+@pytest.mark.parametrize("name", NOBODYS)
 def test_nobody_files_what_the_engine_writes(board, anna, name):
     with pytest.raises(errors.InvalidInput, match=name):
         tasks.file_task(anna, board, goal="x", **{name: 1})

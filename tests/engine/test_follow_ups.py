@@ -194,19 +194,19 @@ def test_it_may_carry_a_question_of_its_own(board, anna):
 
 def test_reads_of_the_root_carry_the_latest_completed_follow_up(board, anna):
     root = done(board, anna, cast.filed(board, anna, id="a"), "v1")
-    assert tasks.get_task(board, "a").current is None
-    assert "current" not in task_wire(tasks.get_task(board, "a"))
+    assert tasks.get_task(anna, board, "a").current is None
+    assert "current" not in task_wire(tasks.get_task(anna, board, "a"))
     one, two = follow_up(board, anna, root), follow_up(board, anna, root)
     done(board, anna, one, "v2")
-    assert tasks.get_task(board, "a").current == one
+    assert tasks.get_task(anna, board, "a").current == one
     done(board, anna, two, "x" * 20_001)
     follow_up(board, anna, root)
-    listed = {task.public_id: task.current for task in tasks.list_tasks(board)}
+    listed = {task.public_id: task.current for task in tasks.list_tasks(anna, board)}
     assert listed == {"a": two, "a-f1": None, "a-f2": None, "a-f3": None}
-    wire = task_wire(tasks.get_task(board, "a"))["current"]
+    wire = task_wire(tasks.get_task(anna, board, "a"))["current"]
     assert (wire["id"], wire["output_cut"], len(wire["output"])) == ("a-f2", True, 20_000)
     Task.objects.filter(pk=one.pk).update(completed_at=Now())
-    assert task_wire(tasks.get_task(board, "a"))["current"] == {"id": "a-f1", "output": "v2"}
+    assert task_wire(tasks.get_task(anna, board, "a"))["current"] == {"id": "a-f1", "output": "v2"}
 
 
 def test_rows_in_session_are_what_ran_there_with_their_chains_in_board_order(board, anna):

@@ -152,7 +152,7 @@ def test_a_loop_is_refused_with_its_path_by_an_edit(board, anna):
     cast.filed(board, anna, id="a")
     cast.filed(board, anna, id="b", deps=["a"])
     cast.filed(board, anna, id="c", deps=["b"])
-    root = tasks.get_task(board, "a")
+    root = tasks.get_task(anna, board, "a")
     with pytest.raises(errors.DependencyLoop, match="a → c → b → a"):
         tasks.update_task(anna, root, deps=["c"])
     with pytest.raises(errors.DependencyLoop, match="a → a"):
@@ -175,4 +175,4 @@ def test_a_batch_may_be_one_chain_as_long_as_a_batch_may_be(board, anna):
     batch = [Filing(goal=name, id=name, deps=names[n + 1 : n + 2]) for n, name in enumerate(names)]
     assert len(tasks.file_tasks(anna, board, batch)) == 1_000
     with pytest.raises(errors.DependencyLoop, match="n999 → n0 → n1 → "):
-        tasks.update_task(anna, tasks.get_task(board, "n999"), deps=["n0"])
+        tasks.update_task(anna, tasks.get_task(anna, board, "n999"), deps=["n0"])

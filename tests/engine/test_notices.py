@@ -408,7 +408,7 @@ def test_a_wait_hears_the_ending_and_nobody_else_does(turn: Claimed, board: Boar
     def wait() -> None:
         try:
             with working_under(turn.ticket):
-                heard.append(tasks.get_task(board, child.public_id, wait=True))
+                heard.append(tasks.get_task(cast.agent_chain(board), board, child.public_id, wait=True))
         finally:
             connection.close()
 
@@ -442,7 +442,7 @@ def test_what_has_ended_already_is_answered_at_once(board: Board, anna: Chain, e
     task = cast.filed(board, anna)
     ear.answer = lambda notice: tasks.defer()
     complete(board, task, "result")
-    assert tasks.get_task(board, task.public_id, wait=True).output == "result"
+    assert tasks.get_task(anna, board, task.public_id, wait=True).output == "result"
     assert not Debt.objects.exists(), "one ending is delivered once"
 
 
@@ -452,7 +452,7 @@ def test_a_wait_is_over_at_its_deadline_and_cancels_nothing(
     monkeypatch.setattr("boards.tasks.waiting.SHORTEST_MS", 1)
     task = cast.filed(board, anna)
     with pytest.raises(errors.WaitTimedOut) as refused:
-        tasks.get_task(board, task.public_id, wait=True, deadline_ms=50)
+        tasks.get_task(anna, board, task.public_id, wait=True, deadline_ms=50)
     assert refused.value.code == "wait_timed_out"
     assert cast.fresh(task).status == "pending"
 
@@ -460,7 +460,7 @@ def test_a_wait_is_over_at_its_deadline_and_cancels_nothing(
 @pytest.mark.parametrize("deadline_ms", [29_999, 3_600_001, True, 0])
 def test_a_deadline_out_of_range_is_refused(deadline_ms: int, board: Board, anna: Chain) -> None:
     with pytest.raises(errors.WaitDeadlineOutOfRange):
-        tasks.get_task(board, cast.filed(board, anna).public_id, wait=True, deadline_ms=deadline_ms)
+        tasks.get_task(anna, board, cast.filed(board, anna).public_id, wait=True, deadline_ms=deadline_ms)
 
 
 def test_a_turn_waits_for_what_its_own_session_filed(turn: Claimed, board: Board, anna: Chain) -> None:
@@ -468,14 +468,14 @@ def test_a_turn_waits_for_what_its_own_session_filed(turn: Claimed, board: Board
     with working_under(turn.ticket):
         for task in (other, turn.task):
             with pytest.raises(errors.WaitUnavailable):
-                tasks.get_task(board, task.public_id, wait=True)
+                tasks.get_task(anna, board, task.public_id, wait=True)
 
 
 def test_a_turn_waits_once_at_a_time(turn: Claimed, board: Board, monkeypatch: pytest.MonkeyPatch) -> None:
     child = filed_in(turn, board)
     monkeypatch.setattr("boards.tasks.waiting._pending", {(turn.ticket.task_key, turn.ticket.grant_no)})
     with working_under(turn.ticket), pytest.raises(errors.WaitAlreadyPending):
-        tasks.get_task(board, child.public_id, wait=True)
+        tasks.get_task(cast.agent_chain(board), board, child.public_id, wait=True)
 
 
 def test_a_parked_turn_gives_its_slot_back(turn: Claimed, board: Board) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from django.db import connection, transaction
+from django.test.utils import CaptureQueriesContext
 
-from boards import actors, errors, people, tasks
-from boards.models import BoardCounter, Session, Task
+from boards import actors, errors, keys, people, tasks
+from boards.models import AgentKey, BoardCounter, Member, Session, Task
 from boards.tasks import Filing, HoldFiling, Wanted
 from tests import cast
 
@@ -89,11 +91,14 @@ def test_reads_are_of_one_partition(board, anna, bert):
     mine = tasks.file_task(anna, board, goal="Mine", id="a")
     tasks.file_task(bert, board, goal="Theirs", id="b")
     own = tasks.partition_of(anna, board)
-    assert tasks.get_task(board, "a", partition=own) == mine
-    assert tasks.list_tasks(board, partition=own) == [mine]
-    assert tasks.list_tasks(board) == []
-    with pytest.raises(errors.TaskNotFound):
-        tasks.get_task(board, "b", partition=own)
+    assert tasks.get_task(anna, board, "a", partition=own) == mine
+    assert tasks.list_tasks(anna, board, partition=own) == [mine]
+    assert (tasks.get_task(anna, board, "a"), tasks.list_tasks(anna, board)) == (mine, [mine])
+    theirs = tasks.partition_of(bert, board)
+    for elsewhere in (own, theirs, None):
+        with pytest.raises(errors.TaskNotFound):
+            tasks.get_task(anna, board, "b", partition=elsewhere)
+    assert tasks.list_tasks(anna, board, partition=theirs) == []
     assert tasks.find_task_partitions(anna, board, "a") == [own]
     assert tasks.find_task_partitions(anna, board, "b") == []
     assert tasks.find_task_partitions(anna, board, "nowhere") == []
@@ -192,3 +197,41 @@ def test_a_filing_under_settings_that_were_changed_meanwhile_is_refused(space, a
     with pytest.raises(errors.TaskWriteDeclined):
         cast.filed(board, anna)
     assert not Task.objects.exists()
+
+
+def test_nothing_is_read_in_another_space_nor_on_a_board_that_a_key_does_not_see(board, anna):
+    mine = tasks.file_task(anna, board, goal="Mine", id="a")
+    own = tasks.partition_of(anna, board)
+    stranger = cast.chain_of(cast.make_member(cast.make_space("elsewhere"), "mallory"))
+    attic = cast.make_board(board.space, "attic")
+    member = Member.objects.get(user=anna.user_id, space=board.space)
+    key, _ = keys.make(anna, keys.KeyFields("bot", ("read",), [attic.pk]))
+    outside = actors.by_key(AgentKey.objects.select_related("member__user").get(pk=key.pk))
+    assert member.user_id == outside.user_id
+    for chain in (stranger, outside):
+        with pytest.raises(errors.TaskNotFound):
+            tasks.get_task(chain, board, "a", partition=own)
+        assert tasks.list_tasks(chain, board, partition=own) == []
+        assert tasks.find_task_partitions(chain, board, "a") == []
+    assert tasks.get_task(anna, board, "a") == mine
+
+
+def test_what_ran_in_a_session_is_found_in_its_partition(board, anna):
+    task = tasks.file_task(anna, board, goal="Mine", assignee="writer")
+    session = Session.objects.create(space=board.space, kind="task_run")
+    tasks.link_run(cast.agent_chain(board), cast.claimed(board).ticket, session.pk, "r1")
+    assert tasks.rows_in_session(board, session) == [task]
+
+
+def test_partitions_of_an_id_are_found_by_an_index(board, anna):
+    for n in range(30):
+        tasks.file_task(anna, board, goal=f"Task {n}", id=f"a{n}")
+    with CaptureQueriesContext(connection) as seen:
+        assert tasks.find_task_partitions(anna, board, "a7") == [tasks.partition_of(anna, board)]
+    asked = next(query["sql"] for query in seen.captured_queries if "'a7'" in query["sql"])
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("set local enable_seqscan = off")  # the table is small
+        cursor.execute("explain " + asked)
+        plan = "\n".join(row[0] for row in cursor.fetchall())
+    assert "task_id_once_per_partition" in plan, plan
+    assert "'a7'" in plan.split("Index Cond")[1].splitlines()[0], plan

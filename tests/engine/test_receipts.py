@@ -63,16 +63,3 @@ def test_a_write_that_declined_leaves_none(board: Any, anna: Any, worker: Any) -
     token = tasks.begin_task_write(cast.fresh(task))
     assert not tasks.complete(worker, task, {}, claim=got.ticket, write=token.id).landed
     assert tasks.did_write_land(cast.fresh(task), token) is False
-
-
-@pytest.mark.parametrize("verb", ["hand_back", "cancel"])
-def test_a_hand_back_and_a_cancel_leave_one_too(board: Any, anna: Any, worker: Any, verb: str) -> None:
-    task = cast.filed(board, anna)
-    got = cast.claimed(board)
-    token = tasks.begin_task_write(got.task)
-    if verb == "hand_back":
-        tasks.hand_back(worker, task, claim=got.ticket, write=token.id)
-    else:
-        tasks.cancel(anna, task, write=token.id)
-    tasks.patch_metadata(anna, task, {"seen": True})
-    assert tasks.did_write_land(cast.fresh(task), token) is True

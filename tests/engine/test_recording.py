@@ -134,16 +134,16 @@ def test_spend_is_added_up_by_request_and_attempt(board: Board, anna: Chain) -> 
     assert tasks.spend_view(task)["input_tokens"] is None
     assert tasks.spend_of(task) is None
     call = {"input_tokens": 100, "output_tokens": 10, "model": "m-1"}
-    tasks.record_spend(task, "r1", "live", call, claim=first)
+    tasks.record_spend(anna, task, "r1", "live", call, claim=first)
     assert tasks.spend_view(task)["live"]
-    tasks.record_spend(task, "r1", "settled", call, claim=first)
-    tasks.record_spend(task, "r1", "settled", {"input_tokens": 1, "cost_usd": 0.5}, claim=first)
-    tasks.record_spend(task, "r1", "live", None, claim=first)
+    tasks.record_spend(anna, task, "r1", "settled", call, claim=first)
+    tasks.record_spend(anna, task, "r1", "settled", {"input_tokens": 1, "cost_usd": 0.5}, claim=first)
+    tasks.record_spend(anna, task, "r1", "live", None, claim=first)
     before, events = cast.fresh(task).revision, Event.objects.count()
     tasks.fail(agent(board), task, "no", claim=first)
-    late = tasks.record_spend(task, "r1", "settled", {"output_tokens": 5}, claim=first)
+    late = tasks.record_spend(anna, task, "r1", "settled", {"output_tokens": 5}, claim=first)
     assert late.landed, "a failed attempt's tokens land after the row settled"
-    tasks.record_spend(task, "r2", "settled", {"harness": "cli"}, claim=cast.claimed(board).ticket)
+    tasks.record_spend(anna, task, "r2", "settled", {"harness": "cli"}, claim=cast.claimed(board).ticket)
     assert tasks.spend_view(task) == {
         "harness": "cli", "model": "", "input_tokens": 101, "output_tokens": 15, "cost_usd": 0.5, "unreported": 1,
         "live": False,
@@ -156,9 +156,9 @@ def test_spend_is_added_up_by_request_and_attempt(board: Board, anna: Chain) -> 
 def test_spend_of_another_row_is_declined(board: Board, anna: Chain) -> None:
     task, other = cast.filed(board, anna), cast.filed(board, anna, "Other")
     ticket = cast.claimed(board).ticket
-    assert tasks.record_spend(other, "r1", "settled", {}, claim=ticket).reason is Reason.NOT_MY_TASK
+    assert tasks.record_spend(anna, other, "r1", "settled", {}, claim=ticket).reason is Reason.NOT_MY_TASK
     with pytest.raises(ValueError, match="part"):
-        tasks.record_spend(task, "r1", "all", {}, claim=ticket)
+        tasks.record_spend(anna, task, "r1", "all", {}, claim=ticket)
 
 
 # Leases kept by hand.

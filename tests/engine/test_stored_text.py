@@ -52,13 +52,13 @@ def test_everything_that_names_something(board, anna):
     task = tasks.file_task(anna, board, goal="x", held=True)
     for name in (BAD, "\x00", "\ud800"):
         with pytest.raises(errors.TaskNotFound):
-            tasks.get_task(board, name)
+            tasks.get_task(anna, board, name)
         with pytest.raises(errors.UnknownAssignee):
             tasks.release(anna, task, assignee=name)
         with pytest.raises(errors.UnknownAssignee):
             tasks.set_assignee(anna, task, name)
-        assert tasks.list_tasks(board, label=name) == tasks.list_tasks(board, assignee=name) == []
-        assert tasks.list_tasks(board, status=name) == []
+        assert tasks.list_tasks(anna, board, label=name) == tasks.list_tasks(anna, board, assignee=name) == []
+        assert tasks.list_tasks(anna, board, status=name) == []
     with pytest.raises(errors.InvalidInput, match="assignee"):
         tasks.set_assignee(anna, task, None)
 

@@ -118,7 +118,7 @@ def test_a_retry_is_the_same_row_with_all_that_was_said_on_it(
     assert got is not None
     tasks.report_progress(worker, task, output={"page": 1}, claim=got.ticket)
     tasks.add_transcript(task.pk, 1, TranscriptItem.Kind.OUTPUT, "Page one")
-    tasks.record_spend(task, "r1", "settled", {"input_tokens": 5}, claim=got.ticket)
+    tasks.record_spend(anna, task, "r1", "settled", {"input_tokens": 5}, claim=got.ticket)
     if ending == "errored":
         tasks.fail(worker, task, "No paper", claim=got.ticket)
     else:

@@ -7,7 +7,7 @@ import pytest
 from boards import errors, tasks
 from boards.models import Event
 from boards.states import Status
-from boards.tasks import Recorded, edits, verbs
+from boards.tasks import Recorded
 from tests import cast
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -143,22 +143,6 @@ def test_the_fifty_first_message_is_refused(board, anna):
         tasks.update_task(anna, task, message=f"Word {n}")
     with pytest.raises(errors.SteerLimit):
         tasks.update_task(anna, task, message="One more")
-
-
-def test_a_cancel_of_what_ended_after_the_look_is_declined_in_words(board, anna, monkeypatch):
-    task = cast.filed(board, anna)
-    got = cast.claimed(board)
-    cancel = verbs.cancel
-
-    def late(*args, **options):
-        tasks.complete(cast.agent_chain(board), task, "done", claim=got.ticket)
-        return cancel(*args, **options)
-
-    monkeypatch.setattr(edits.verbs, "cancel", late)
-    with pytest.raises(errors.TerminalTaskWriteDeclined) as raised:
-        tasks.update_task(anna, task, status="cancelled")
-    assert raised.value.code == "terminal_task_write_declined"
-    assert cast.fresh(task).status == "completed"
 
 
 def test_who_may_not_hold_changes_nothing(board, anna):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
@@ -10,6 +11,7 @@ from django.db.models.functions import Now
 from boards import flows, tasks
 from boards.models import Debt, FlowRun, Task, Visit
 from boards.states import Phase
+from boards.tasks.current import working_under
 from tests import cast
 from tests.flows.cast import Stage, fresh, place, settle, step_task
 from tests.flows.test_due_times import TIMED
@@ -71,3 +73,29 @@ def test_its_due_time_withdraws_it_and_ends_what_it_filed(stage: Stage) -> None:
     assert (row.status, row.kept_open_by, bool(row.withdrawn)) == ("cancelled", "", True)
     assert cast.fresh(filed).status == "cancelled"
     assert not Debt.objects.exists()
+
+
+def test_a_flow_started_in_a_lost_turn_files_its_own_tasks_all_the_same(
+    stage: Stage, lapse: Callable[[Task], None]
+) -> None:
+    """Neither a step's task nor one beside the run is of the turn in whose thread the run was started."""
+    cast.filed(stage.board, stage.anna)
+    lost = stage.claim()
+    lapse(lost.task)
+    text = """
+    key: tells
+    name: Tells
+    steps:
+      - key: read
+        name: Read
+        kind: agent
+        assignee: reader
+        prompt: Read.
+        events: {on_enter: [{type: create_task, goal: Go, title: Tell, assignee: reader}]}
+    """
+    with working_under(lost.ticket):
+        run = stage.started(text)
+        settle()
+    assert place(run) == "read active"
+    made = Task.objects.exclude(pk=lost.task.pk)
+    assert {(row.visit_id is None, row.filed_by_task_id) for row in made} == {(True, None), (False, None)}

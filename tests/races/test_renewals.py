@@ -5,26 +5,17 @@ from __future__ import annotations
 import threading
 
 import pytest
-from django.db import connection, transaction
+from django.db import transaction
 
 from boards import tasks
 from boards.locks import engine_transaction
 from boards.models import Task
 from boards.tasks import Wanted, rows
 from tests import cast
-from tests.racing import at_once
+from tests.racing import at_once, waiting
 from tests.waiting import until
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-
-def waiting() -> int:
-    """How many sessions of this database wait for a lock."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
-        )
-        return cursor.fetchone()[0]
 
 
 def test_renewals_take_their_rows_in_the_order_of_all_others():

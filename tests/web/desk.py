@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from django.test import Client
@@ -51,3 +52,23 @@ class Desk:
 
     def stuck(self, **fields: Any) -> Task:
         return self.failed(self.filed(**fields))
+
+
+def fields_of(page: str) -> dict[str, object]:
+    """What the form of the page would send untouched (the token aside)."""
+    html = page[page.index('<form class="form-page') :]
+    sent: dict[str, object] = dict(re.findall(r'<input type="hidden" name="(was-\w+)" value="(\w*)"', html))
+    for tag in re.findall(r"<input[^>]*>", html):
+        name = re.search(r'name="(\w+)"', tag)
+        if name and "hidden" not in tag and "disabled" not in tag and "checkbox" not in tag and name[1] != "deps":
+            value = re.search(r'value="([^"]*)"', tag)
+            sent[name[1]] = value[1] if value else ""
+    for name, rest, text in re.findall(r'<textarea[^>]*name="(\w+)"([^>]*)>([^<]*)</textarea>', html):
+        if "disabled" not in rest:
+            sent[name] = text.replace("&quot;", '"').replace("&amp;", "&")
+    for name, rest, options in re.findall(r'<select[^>]*name="(\w+)"([^>]*)>(.*?)</select>', html, re.DOTALL):
+        if "disabled" not in rest:
+            chosen = re.search(r'value="([^"]*)" selected', options)
+            sent[name] = chosen[1] if chosen else ""
+    sent["deps"] = re.findall(r'name="deps"[^>]*value="([^"]+)"', html)
+    return sent

@@ -12,7 +12,7 @@ from django.urls import reverse
 from boards import tasks
 from boards.models import Hold, Member, Task
 from tests import cast
-from tests.web.desk import Desk
+from tests.web.desk import Desk, fields_of
 
 pytestmark = pytest.mark.django_db
 
@@ -27,26 +27,6 @@ class Forms(Desk):
         client = self.client(member)
         page = client.get(address).content.decode()
         return client.post(address, {**fields_of(page), **form})
-
-
-def fields_of(page: str) -> dict[str, object]:
-    """What the form of the page would send untouched (the token aside)."""
-    html = page[page.index('<form class="form-page') :]
-    sent: dict[str, object] = dict(re.findall(r'<input type="hidden" name="(was-\w+)" value="(\w*)"', html))
-    for tag in re.findall(r"<input[^>]*>", html):
-        name = re.search(r'name="(\w+)"', tag)
-        if name and "hidden" not in tag and "disabled" not in tag and "checkbox" not in tag and name[1] != "deps":
-            value = re.search(r'value="([^"]*)"', tag)
-            sent[name[1]] = value[1] if value else ""
-    for name, rest, text in re.findall(r'<textarea[^>]*name="(\w+)"([^>]*)>([^<]*)</textarea>', html):
-        if "disabled" not in rest:
-            sent[name] = text.replace("&quot;", '"').replace("&amp;", "&")
-    for name, rest, options in re.findall(r'<select[^>]*name="(\w+)"([^>]*)>(.*?)</select>', html, re.DOTALL):
-        if "disabled" not in rest:
-            chosen = re.search(r'value="([^"]*)" selected', options)
-            sent[name] = chosen[1] if chosen else ""
-    sent["deps"] = re.findall(r'name="deps"[^>]*value="([^"]+)"', html)
-    return sent
 
 
 @pytest.fixture
@@ -236,21 +216,38 @@ def test_after_the_start_only_the_due_time_is_open(desk):
     page = desk.client().get(reverse("web:task_edit", args=["desk", task.public_id])).content.decode()
     assert "only its due time can be changed" in page
     assert len(re.findall(r"disabled>", page)) >= 9
-    answer = desk.edits(task, due_at="2027-03-01T12:30", goal="Sneaked in")
-    row = cast.fresh(task)
-    assert answer.status_code == 302
-    assert (row.goal, row.due_at) == ("Write the notes", datetime(2027, 3, 1, 12, 30, tzinfo=UTC))
+    assert desk.edits(task, due_at="2027-03-01T12:30").status_code == 302
+    assert cast.fresh(task).due_at == datetime(2027, 3, 1, 12, 30, tzinfo=UTC)
 
 
-def test_a_task_that_starts_while_the_form_is_open_is_refused_not_edited(desk):
+def test_a_task_that_starts_while_the_form_is_open_is_refused_not_edited_and_no_text_is_lost(desk):
     task = cast.filed(desk.board, desk.chain)
     address = reverse("web:task_edit", args=["desk", task.public_id])
     client = desk.client()
     sent = fields_of(client.get(address).content.decode())
     cast.claimed(desk.board)
-    answer = client.post(address, {**sent, "title": "Too late"})
-    assert cast.fresh(task).title == ""
-    assert answer.status_code == 302 or "was started" in answer.content.decode()
+    answer = client.post(address, {**sent, "title": "Too late", "due_at": "2027-03-01T12:30"})
+    html = answer.content.decode()
+    assert answer.status_code == 422
+    assert "title cannot be changed: the task was started and is Working. Send it a message instead." in html
+    assert 'value="Too late"' in html
+    row = cast.fresh(task)
+    assert (row.title, row.due_at) == ("", None), "nothing of it was written"
+    assert client.post(address, {**fields_of(html), "due_at": "2027-03-01T12:30"}).status_code == 302
+    assert (cast.fresh(task).title, cast.fresh(task).due_at) == ("", datetime(2027, 3, 1, 12, 30, tzinfo=UTC))
+
+
+def test_a_task_that_ends_while_the_form_is_open_says_so(desk):
+    task = cast.filed(desk.board, desk.chain)
+    address = reverse("web:task_edit", args=["desk", task.public_id])
+    client = desk.client()
+    sent = fields_of(client.get(address).content.decode())
+    tasks.cancel(desk.chain, task)
+    answer = client.post(address, {**sent, "goal": "Too late"})
+    assert answer.status_code == 422
+    assert "The task has ended. File a follow-up." in answer.content.decode()
+    assert "Too late" in answer.content.decode()
+    assert cast.fresh(task).goal == "Write the notes"
 
 
 def test_somebody_elses_change_of_the_same_field_is_not_written_over(desk):

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from boards import people
+from boards import people, tasks
 from boards.actors import Chain
 from boards.models import Board, Event, Hold, Task
 from boards.states import Status
@@ -86,3 +86,26 @@ def test_secrets_in_what_it_hands_in_are_masked(board: Board, anna: Chain, drain
     assert row.attempt_rows.get().output == {"token": "ghp_…[masked]"}
     one.until(lambda: row.transcript.filter(text="signed in with ghp_…[masked]").exists())
     assert not row.transcript.filter(text__contains=secret).exists()
+
+
+def test_what_it_files_by_the_engines_own_function_is_its_own_too_and_fenced(
+    board: Board, anna: Chain, drain: Callable[..., InProcess], lapse: Callable[[Task], None]
+) -> None:
+    told: list[str] = []
+
+    @worker("writer")
+    def write(task):
+        tasks.file_task(cast.agent_chain(board), board, goal="In time", assignee="reader")
+        lapse(own)
+        for files in (tasks.file_task, file_two):
+            try:
+                files(cast.agent_chain(board), board, goal="Too late", assignee="reader")
+            except tasks.LostClaim:
+                told.append("lost")
+
+    def file_two(chain, board, **filing):
+        return tasks.file_tasks(chain, board, [tasks.Filing(**filing), tasks.Filing(goal="And more")])
+
+    own = cast.filed(board, anna, "Write it")
+    drain().until(lambda: len(told) == 2)
+    assert list(Task.objects.exclude(pk=own.pk).values_list("goal", "filed_by_task")) == [("In time", own.pk)]
