@@ -93,11 +93,17 @@ def changed_all(changed_rows: Iterable[tuple[int | None, int | None, int | None]
         connection.on_commit(changes.hand_over, robust=True)
 
 
-def send_aside() -> None:
-    """From now on this process sends from a thread of its own also what would go out at once: for one whose next step
-    is worth more than the notice of its last.
+@contextlib.contextmanager
+def sent_aside() -> Iterator[None]:
+    """Inside the block this process sends from a thread of its own also what would go out at once: for one whose next
+    step is worth more than the notice of its last.
     """
     _notifier.aside = True
+    try:
+        yield
+    finally:
+        _notifier.aside = False
+        close()  # the thread would stay
 
 
 def close() -> None:

@@ -98,12 +98,12 @@ def test_sent_aside_even_the_first_does_not_hold_up_whoever_committed(
     threads: list[str] = []
     send = live_notices._send
     monkeypatch.setattr(live_notices, "_send", lambda p: (threads.append(threading.current_thread().name), send(p)))
-    monkeypatch.setattr(live_notices._notifier, "aside", True)
-    changed(cast.board.pk, task_key=7)
-    until(lambda: heard.tasks)
+    with live_notices.sent_aside():
+        changed(cast.board.pk, task_key=7)
+        until(lambda: heard.tasks)
     assert heard.tasks == {7}
     assert set(threads) == {"change-notices"}
-    live_notices.close()  # the thread stays otherwise
+    assert not live_notices._notifier.aside
 
 
 def test_boards_are_folded_together(cast: Cast, heard: Heard) -> None:

@@ -41,8 +41,8 @@ class Command(BaseCommand):
             signal.signal(number, lambda number, frame: drain.stop(number))
         _say(screen, f"drain {drain.presence.host} {os.getpid()} is ready, {drain.options.concurrency} slots")
         collector.spare()
-        live_notices.send_aside()  # what it has claimed starts first
-        end = drain.run(Listener())
+        with live_notices.sent_aside():  # what it has claimed starts first
+            end = drain.run(Listener())
         _say(screen, " ".join(part for part in (f"drain ended: {end.reason}.", end.counts) if part))
         if end.unrecorded:
             _say(screen, f"could not record, see Needs you: {', '.join(end.unrecorded)}")
