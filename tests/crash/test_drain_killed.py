@@ -183,7 +183,7 @@ def test_of_two_drains_one_is_killed_and_everything_is_done_once(
     assert second.process.poll() is None
     assert Task.objects.filter(output=3, abandonments__lte=1).count() == len(filed_tasks)
     lost = Task.objects.filter(abandonments=1).count()
-    assert lost <= 4
+    assert lost <= 2 * 4  # what took its slots, and as many that had returned and were still to be written
     assert Attempt.objects.count() == len(filed_tasks) + lost
     assert Event.objects.filter(kind="task.completed").count() == len(filed_tasks)
 
