@@ -259,3 +259,10 @@ def test_a_plan_kept_from_a_small_board_reads_each_of_many_ready_rows_by_its_key
     plan = planned((words, straight_claims._params([place], 200, None, cast.HERE, "x")))
     assert plan["Actual Rows"] == 200
     assert buffers(plan) <= 200 * 75
+
+
+def test_the_function_is_never_compiled_at_its_call() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("select proconfig from pg_proc where proname = 'boards_claim_2'")
+        (settings_of_it,) = cursor.fetchone()
+    assert "jit=off" in settings_of_it  # else each call takes seconds on PostgreSQL 15 to 17
