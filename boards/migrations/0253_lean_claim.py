@@ -45,15 +45,20 @@ declare
         || E'\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000';
     v_first_line constant text := '[^' || v_blank || E'][^\n\r\x0b\x0c\x1c\x1d\x1e\u0085\u2028\u2029]*';
 begin
+    -- What is asked for is ordered, and sorting is switched off: so only the index made for it serves, and not any other
+    -- that begins with the board, which costs the same while a board is small.
     perform from unnest(p_known, p_versions) as k(id, version) left join boards_board b on b.id = k.id
       where b.xmin::text is distinct from k.version
          or (not b.paused
              and (b.claim_order = 'priority'
-                  or exists (select from boards_task t
-                              where t.board_id = b.id and t.resume_ready_at <= statement_timestamp())
-                  or exists (select from boards_task t
-                              where t.board_id = b.id and t.lease_until <= statement_timestamp())
-                  or exists (select from boards_rosterentry r where r.board_id = b.id and r.max_running is not null)));
+                  or (select t.pk from boards_task t
+                       where t.board_id = b.id and t.resume_ready_at <= statement_timestamp()
+                       order by t.resume_ready_at limit 1) is not null
+                  or (select t.pk from boards_task t
+                       where t.board_id = b.id and t.lease_until <= statement_timestamp()
+                       order by t.lease_until limit 1) is not null
+                  or (select r.id from boards_rosterentry r
+                       where r.board_id = b.id and r.max_running is not null limit 1) is not null));
     if found then
         o_bare := false;
         return next;
