@@ -5,6 +5,10 @@ each row), so that they need not be read again; where one has changed, it writes
 Without JIT: up to PostgreSQL 17 what is switched off counts as very dear where it cannot be avoided, and a plan that
 seems dear is compiled at each call, for seconds.
 
+A plan that is kept from tables that were nearly empty has to hold for full ones. So nothing is joined with a table and
+no `exists` stands here: each row is found by one index condition, and where several indexes have one, by an order that
+only the right one gives. A status as a bare condition would let a partial index be read whole, hence `status || ''`.
+
 The one before it stays: processes of the version before still call it.
 """
 
@@ -45,27 +49,25 @@ declare
         || E'\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000';
     v_first_line constant text := '[^' || v_blank || E'][^\n\r\x0b\x0c\x1c\x1d\x1e\u0085\u2028\u2029]*';
 begin
-    -- What is asked for is ordered, and sorting is switched off: so only the index made for it serves, and not any other
-    -- that begins with the board, which costs the same while a board is small.
-    perform from unnest(p_known, p_versions) as k(id, version) left join boards_board b on b.id = k.id
-      where b.xmin::text is distinct from k.version
-         or (not b.paused
-             and (b.claim_order = 'priority'
-                  or (select t.pk from boards_task t
-                       where t.board_id = b.id and t.resume_ready_at <= statement_timestamp()
-                       order by t.resume_ready_at limit 1) is not null
-                  or (select t.pk from boards_task t
-                       where t.board_id = b.id and t.lease_until <= statement_timestamp()
-                       order by t.lease_until limit 1) is not null
-                  or (select r.id from boards_rosterentry r
-                       where r.board_id = b.id and r.max_running is not null limit 1) is not null));
+    perform from unnest(p_known, p_versions) as k(id, version)
+      where coalesce((
+        select b.xmin::text <> k.version
+               or (not b.paused
+                   and (b.claim_order = 'priority'
+                        or (select t.pk from boards_task t
+                             where t.board_id = b.id and t.resume_ready_at <= statement_timestamp()
+                             order by t.resume_ready_at limit 1) is not null
+                        or (select t.pk from boards_task t
+                             where t.board_id = b.id and t.lease_until <= statement_timestamp()
+                             order by t.lease_until limit 1) is not null
+                        or (select r.id from boards_rosterentry r
+                             where r.board_id = b.id and r.max_running is not null limit 1) is not null))
+          from boards_board b where b.id = k.id), true);
     if found then
         o_bare := false;
         return next;
         return;
     end if;
-    -- Rows that are hot are found by their key alone: a status or a board as an index's condition would read all that is
-    -- ready for each. So those stand as expressions, and nothing is joined whose plan could be quadratic.
     select array_agg(pk order by nth), array_agg(place order by nth), bool_or(again) into v_keys, v_places, v_again
       from (select pk, place, again, nth
               from (select o.*, row_number() over (partition by board_id order by nth) as in_board
@@ -82,10 +84,10 @@ begin
                                    and ((t.follow_up_of_id is null and t.attempts = 0)
                                         or ((select f.pk from boards_task f
                                               where f.follow_up_of_id = coalesce(t.follow_up_of_id, t.pk)
-                                                and f.status = 'in_progress' limit 1) is null
+                                                and (f.status || '') = 'in_progress' limit 1) is null
                                             and (select r.pk from boards_task r
                                                   where r.pk = t.follow_up_of_id
-                                                    and r.status = 'in_progress') is null))
+                                                    and (r.status || '') = 'in_progress') is null))
                                  order by t.created_at, t.pk
                                  limit least(w.slots, p_limit)
                                    for no key update skip locked
@@ -106,18 +108,19 @@ begin
         update boards_task t
            set status = 'in_progress', grant_no = t.grant_no + 1, attempts = 1, status_note = '', not_before = null,
                started_at = coalesce(t.started_at, statement_timestamp()),
-               lease_duration_ms = coalesce(p_lease_ms, b.lease_ms),
-               lease_until = statement_timestamp()
-                   + make_interval(secs => coalesce(p_lease_ms, b.lease_ms) / 1000.0),
+               lease_duration_ms = coalesce(
+                   p_lease_ms, (select b.lease_ms from boards_board b where b.id = t.board_id)),
+               lease_until = statement_timestamp() + make_interval(secs => coalesce(
+                   p_lease_ms, (select b.lease_ms from boards_board b where b.id = t.board_id)) / 1000.0),
                claimed_by = p_claimed_by,
                run = jsonb_build_object(
                    'session_id', gen_random_uuid(), 'request_id', replace(gen_random_uuid()::text, '-', ''),
                    'attempt', 1),
                resume_ready_at = null, kept_open_by = '', revision = t.revision + 1,
                updated_at = statement_timestamp()
-          from unnest(v_keys, v_places) with ordinality as k(pk, place, nth), boards_board b
-         where t.pk = k.pk and (t.status || '') = 'pending' and t.attempts = 0 and b.id = t.board_id + 0
-     returning k.nth, p_who[k.place] as who, p_chains[k.place] as chain, b.space_id,
+         where t.pk = any(v_keys) and (t.status || '') = 'pending' and t.attempts = 0
+     returning array_position(v_keys, t.pk) as nth,
+               (select b.space_id from boards_board b where b.id = t.board_id) as space_id,
                (t.run->>'session_id')::uuid as session,
                (select v.run_id from boards_visit v where v.id = t.visit_id) as flow_run,
                nextval('boards_attempt_id_seq') as attempt_key,
@@ -133,24 +136,25 @@ begin
     ), sessions as (
         insert into boards_session (id, space_id, kind, parent_id, label)
         select g.session, g.space_id, 'task_run', g.filer_id,
-               g.who || ': ' || coalesce(
+               p_who[v_places[g.nth]] || ': ' || coalesce(
                    nullif(g.title, ''),
                    left(rtrim(substring(g.goal from v_first_line), v_blank), 200),
                    g.id)
           from granted g
     ), said as (
         insert into boards_transcriptitem (session_id, task_id, attempt, kind, who, text)
-        select g.session, g.pk, 1, 'status', g.who, p_words from granted g order by g.nth
+        select g.session, g.pk, 1, 'status', p_who[v_places[g.nth]], p_words
+          from granted g order by g.nth
     ), told as (
         insert into boards_event
                (space_id, board_id, task_id, run_id, kind, chain, cause, from_status, to_status, attempt, data)
-        select g.space_id, g.board_id, g.pk, g.flow_run, 'task.claimed', g.chain, '', 'pending', 'in_progress', 1,
-               '{}'
+        select g.space_id, g.board_id, g.pk, g.flow_run, 'task.claimed', p_chains[v_places[g.nth]], '',
+               'pending', 'in_progress', 1, '{}'
           from granted g order by g.nth
     )
     select g.attempt_key, g.flow_run,
-           not exists (select from boards_taskdep d where d.dependent_id = g.pk)
-           and not exists (select from boards_hold h where h.task_id = g.pk),
+           (select d.id from boards_taskdep d where d.dependent_id = g.pk limit 1) is null
+           and (select h.id from boards_hold h where h.task_id = g.pk limit 1) is null,
            g.pk, g.board_id, g.partition, g.id, g.incarnation_id, g.revision, g.goal, g.title, g.context,
            g.input, g.labels, g.metadata, g.assignee, g.follow_up_of_id, g.filer_id, g.visit_id, g.status,
            g.attempts, g.abandonments, g.grant_no, g.feedback, g.steers, g.lease_duration_ms, g.run,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from django.db import connection
 
 from boards.actors import Chain
 from boards.debts import kinds
@@ -35,6 +36,14 @@ def worker(board: Board) -> Chain:
 @pytest.fixture
 def olga(space: Space) -> Chain:
     return cast.chain_of(cast.make_member(space, "olga", Role.OPERATOR))
+
+
+@pytest.fixture
+def known_to_be_empty(board: Board) -> None:
+    """What the planner knows of the tables is that they are empty, which is the worst to keep a plan from."""
+    with connection.cursor() as cursor:
+        cursor.execute("vacuum analyze")
+        cursor.execute("discard plans")
 
 
 @pytest.fixture

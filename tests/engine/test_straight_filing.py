@@ -12,6 +12,7 @@ from django.test.utils import CaptureQueriesContext
 
 from boards import errors, tasks
 from boards.actors import Chain
+from boards.bench.plans import buffers, planned
 from boards.models import Board, BoardCounter, Event, Task
 from boards.tasks import Filing, cleaning, filed_rows, straight
 from tests import cast
@@ -181,3 +182,15 @@ def test_a_limit_that_is_reached_at_once_is_kept(board: Board, anna: Chain) -> N
 
     assert sum(at_once(*[file] * 8)) == 3
     assert Task.objects.count() == 4
+
+
+@pytest.mark.usefixtures("known_to_be_empty")
+def test_a_plan_kept_from_an_empty_board_finds_the_open_goal_by_its_index(board: Board, anna: Chain) -> None:
+    tasks.file_task(anna, board, goal="The first")  # the connection keeps its plans now
+    for start in range(0, 3_000, 1_000):
+        tasks.file_tasks(anna, board, [Filing(goal=f"Task {start + n}") for n in range(1_000)])
+    with CaptureQueriesContext(connection) as asked:
+        tasks.file_task(anna, board, goal="The last")
+    again = planned((asked[0]["sql"].replace("%", "%%"), []))  # which finds that one open
+    assert again["Actual Rows"] == 1
+    assert buffers(again) <= 60
