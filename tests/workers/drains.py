@@ -25,11 +25,13 @@ class InProcess:
         if begun:
             self.drain.begin()
 
-    def until(self, condition: Callable[[], Value], seconds: float = PATIENCE_S) -> Value:
+    def until(self, condition: Callable[[], Value], seconds: float = PATIENCE_S, calmly: bool = False) -> Value:
+        """Do passes until the condition holds. `calmly`: as the drain's own loop, where no error ends a drain."""
         deadline = time.monotonic() + seconds
         while not (value := condition()):
             assert time.monotonic() < deadline, f"not within {seconds} s; the drain said {self.lines}"
-            if not self.drain.pass_once():
+            once = self.drain.pass_once
+            if not (self.drain._calmly(once) if calmly else once()):
                 time.sleep(0.005)
         return value
 

@@ -150,19 +150,13 @@ def test_a_hand_in_whose_answer_was_lost_is_written_once(
 
     monkeypatch.setattr(settling.tasks, "settle_many", cut_once)
     one, task = drain(), cast.filed(board, anna, "Whole")
-    one.drain._calmly(lambda: None)
-    one_pass(one, lambda: cut.is_set() and not one.drain._work.running)
+    one.until(lambda: cut.is_set() and not one.drain._work.running, calmly=True)
     row = cast.fresh(task)
     assert (row.status, row.kept_open_by, row.output) == ("in_progress", "filed", "done")
     assert [entry["id"].startswith("end:") for entry in row.write_log] == [True]
     assert not Debt.objects.exists()
     tasks.cancel(anna, Task.objects.get(filed_by_task=task))
     assert cast.fresh(task).status == "completed"
-
-
-def one_pass(one: InProcess, condition: Callable[[], bool]) -> None:
-    """As the drain's own loop: an absent database is no error."""
-    one.until(lambda: one.drain._calmly(one.drain.pass_once) is not None and condition())
 
 
 # The idle question.
