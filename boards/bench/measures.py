@@ -131,13 +131,13 @@ def _bulk_rate(desk: Desk, n: int) -> float:
 
 
 def pickup(n: int, count: int) -> Result:
-    """The filing's commit to the worker's first line, with an idle drain; the reference is a bare LISTEN."""
+    """The filing's commit to the worker's first line, with an idle drain; the reference is a bare LISTEN, as idle."""
     with contextlib.ExitStack() as stack:
         place = stack.enter_context(own_database())
         stack.enter_context(place.used())
         desk = Desk()
         plain = _plain(place, desk)
-        raw = plain.notice(n, stack.enter_context(place.connect()))
+        raw = sorted(plain.notice(n, stack.enter_context(place.connect()), IDLE_S))
         path = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "told"
         heard = stack.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM))
         heard.bind(str(path))
@@ -147,13 +147,14 @@ def pickup(n: int, count: int) -> Result:
         _pick_up(desk, heard)  # the first opens connections and starts threads
         found = sorted(_pick_up(desk, heard) for _ in range(n))
     half, most = _percentile(found, 0.5), _percentile(found, 0.99)
-    raw_half = statistics.median(raw)
-    numbers = {"ms_p50": round(half, 2), "ms_p99": round(most, 2), "raw_ms_p50": round(raw_half, 2)}
+    raw_half, raw_most = _percentile(raw, 0.5), _percentile(raw, 0.99)
+    found_ms = {"ms_p50": half, "ms_p99": most, "raw_ms_p50": raw_half, "raw_ms_p99": raw_most}
+    numbers = {name: round(value, 2) for name, value in found_ms.items()}
     return Result(
         numbers,
         [
             ("Commit to first line", f"{half:.2f} ms, in the worst of a hundred {most:.2f} ms"),
-            ("Bare NOTIFY to LISTEN", f"{raw_half:.2f} ms"),
+            ("Bare NOTIFY to LISTEN", f"{raw_half:.2f} ms, in the worst of a hundred {raw_most:.2f} ms"),
         ],
     )
 

@@ -81,11 +81,12 @@ class Plain:
             keys = [row[0] for row in self._sql.execute(_FILE, [self._board, self._session, names])]
             self._event(keys, "task.filed", "", "pending")
 
-    def notice(self, count: int, listener: psycopg.Connection[Any]) -> list[float]:
-        """Milliseconds from NOTIFY to its arrival on the other connection."""
+    def notice(self, count: int, listener: psycopg.Connection[Any], idle_s: float) -> list[float]:
+        """Milliseconds from NOTIFY to its arrival on the other connection, each after `idle_s` of rest."""
         listener.execute("listen bench")
         found = []
         for _ in range(count):
+            time.sleep(idle_s)
             began = time.perf_counter()
             self._sql.execute("select pg_notify('bench', '')")
             next(listener.notifies(timeout=10, stop_after=1))

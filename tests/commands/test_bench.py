@@ -18,7 +18,7 @@ from boards.bench.measures import MEASURES
 KEYS = {
     "drain": {"tasks_per_s", "raw_per_s", "ratio", "n", "drains"},
     "file": {"tasks_per_s", "raw_per_s", "ratio", "n", "drains", "bulk_per_s"},
-    "pickup": {"ms_p50", "ms_p99", "raw_ms_p50"},
+    "pickup": {"ms_p50", "ms_p99", "raw_ms_p50", "raw_ms_p99"},
     "history": {"rows", "empty_per_s", "full_per_s", "ratio"},
     "deps": {"chain_per_s", "fan_per_s", "graph_per_s"},
     "sweep": {"per_s", "doubled"},
