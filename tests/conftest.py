@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from datetime import timedelta
 
 import pytest
+from django.conf import settings
 from django.db import connection
 from django.db.models.functions import Now
 from pytest_django import DjangoDbBlocker
@@ -38,6 +39,12 @@ def _need_not_outlive_a_power_cut() -> None:
         for setting in ("fsync", "full_page_writes"):
             cursor.execute(f"alter system set {setting} = off")
         cursor.execute("select pg_reload_conf()")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _static_files_are_found_when_asked_for() -> None:
+    """Each test client makes the middleware anew, and most ask for no static file: none is looked for ahead."""
+    settings.WHITENOISE_AUTOREFRESH = True
 
 
 @pytest.fixture
