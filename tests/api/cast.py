@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from django.http import HttpRequest
+from django.middleware.csrf import get_token
 from django.test import Client
 from jsonschema.validators import Draft202012Validator
 
@@ -63,8 +65,9 @@ class Caller:
         self.headers: dict[str, str] = {"Authorization": f"Bearer {secret}"} if secret else {}
         if member is not None:
             self.client.force_login(member.user)
-            self.client.get("/")
-            self.headers["X-CSRFToken"] = self.client.cookies["csrftoken"].value
+            page = HttpRequest()
+            self.headers["X-CSRFToken"] = get_token(page)
+            self.client.cookies["csrftoken"] = page.META["CSRF_COOKIE"]  # as any page sets it
 
     def __call__(
         self,
