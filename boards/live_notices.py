@@ -307,6 +307,8 @@ class _Notifier:
             now = time.monotonic()
             if self._pending:
                 self._pending.merge(changes)  # the thread is about to send
+                if self._thread is None:  # it could not be started then
+                    self._wake_thread()
                 return
             if self.aside or now - self._sent_at < FOLD_S:
                 self._pending.merge(changes)
@@ -325,15 +327,18 @@ class _Notifier:
 
     def _wake_thread(self) -> None:
         if self._thread is None or not self._thread.is_alive():
-            self._thread = threading.Thread(target=self._work, name="change-notices", daemon=True)
-            with contextlib.suppress(RuntimeError):  # the interpreter is about to end
-                self._thread.start()
+            thread = threading.Thread(target=self._work, name="change-notices", daemon=True)
+            with contextlib.suppress(RuntimeError):  # the interpreter is about to end, or there are no more threads
+                thread.start()
+                self._thread = thread
         self._ready.notify_all()
 
     def _work(self) -> None:
         try:
             while (payload := self._next()) is not None:
-                _send(payload)
+                # Its connection may have been cut while it rested; a second one is new.
+                if not _send(payload):
+                    _send(payload)
         finally:
             connections[DEFAULT_DB_ALIAS].close()
 
@@ -355,8 +360,10 @@ class _Notifier:
 _SEND: Final = f"select set_config('synchronous_commit', 'off', true), pg_notify(%s, {notice_times.STAMPED})"
 
 
-def _send(payload: str) -> None:
-    """One statement of its own on this thread's connection. What cannot be sent is lost, as any notice may be."""
+def _send(payload: str) -> bool:
+    """One statement of its own on this thread's connection; whether it went out. What cannot be sent is lost, as any
+    notice may be.
+    """
     connection = connections[DEFAULT_DB_ALIAS]
     try:
         connection.ensure_connection()
@@ -366,6 +373,8 @@ def _send(payload: str) -> None:
         log.warning("A change notice was not sent; pages and drains find the change by polling: %s", error)
         if threading.current_thread().name == "change-notices":
             connection.close()
+        return False
+    return True
 
 
 def _own_connection() -> psycopg.Connection[Any]:

@@ -292,10 +292,11 @@ class Drain:
         if self._shutdown.asked:
             if self._away:
                 return None if self._shutdown.may_wait_for_database() else DrainEnd("stopped")
-            return DrainEnd("stopped") if self._shutdown.over(running) else None
+            over = self._shutdown.over(running) and not self._claims_in_doubt
+            return DrainEnd("stopped") if over else None
         if self._untold:  # not even an entry could be kept: the pass fails at once
             return DrainEnd("recorder-failure", failed=True)
-        if running or self._away:
+        if running or self._away or self._claims_in_doubt:
             return None
         if self.options.once and self._claimed_once:
             return DrainEnd("once", failed=self._failed)

@@ -106,6 +106,46 @@ def test_sent_aside_even_the_first_does_not_hold_up_whoever_committed(
     assert not live_notices._notifier.aside
 
 
+def test_the_connection_that_sends_aside_may_be_cut_while_it_rests(cast: Cast, heard: Heard) -> None:
+    live_notices.close()  # what other tests changed is out
+    with connection.cursor() as cursor:
+        cursor.execute("select array_agg(pid) from pg_stat_activity")
+        (others,) = cursor.fetchone()
+    with live_notices.sent_aside():
+        changed(cast.board.pk, task_key=7)
+        until(lambda: heard.tasks == {7})
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "select pg_terminate_backend(pid) from pg_stat_activity"
+                " where datname = current_database() and backend_type = 'client backend' and not pid = any(%s)",
+                [others],
+            )
+            assert cursor.fetchall() == [(True,)]
+        changed(cast.board.pk, task_key=8)
+        until(lambda: heard.tasks == {7, 8})
+    assert heard.gaps == 1
+
+
+def test_where_no_thread_can_be_started_to_send_a_later_change_sends_all(
+    cast: Cast, heard: Heard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    live_notices.close()
+    start, refused = threading.Thread.start, []
+
+    def refuses_once(thread: threading.Thread) -> None:
+        if not refused:
+            refused.append(thread.name)
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", refuses_once)
+    with live_notices.sent_aside():
+        changed(cast.board.pk, task_key=7)
+        assert refused == ["change-notices"]
+        changed(cast.board.pk, task_key=8)
+        until(lambda: heard.tasks == {7, 8})
+
+
 def test_boards_are_folded_together(cast: Cast, heard: Heard) -> None:
     with transaction.atomic():
         changed(cast.board.pk, task_key=1)

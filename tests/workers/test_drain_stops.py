@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.db import OperationalError, connection
@@ -15,6 +16,8 @@ from boards import tasks
 from boards.actors import Chain
 from boards.models import Attempt, Board, Debt, Event, Process, Task
 from boards.states import Status
+from boards.tasks import Claimed
+from boards.workers import loop
 from boards.workers.protocol import worker
 from boards.workers.runner import Run, Runner
 from tests import cast
@@ -224,6 +227,36 @@ def test_a_database_that_drops_its_connections_costs_no_work(
     assert not thread.is_alive()
     row = cast.fresh(task)
     assert (row.output, row.attempts) == ("done", 1)
+
+
+@pytest.mark.parametrize("told", ["nothing", "stop"])
+def test_what_was_claimed_without_an_answer_goes_back_also_where_the_drain_ends_meanwhile(
+    told: str, board: Board, anna: Chain, drain: Callable[..., InProcess], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @worker("writer")
+    async def write(task):
+        return task.goal
+
+    claim, lost = tasks.claim, []
+    one = drain(begun=False, until_idle=True)
+
+    def claim_unheard(*given: Any, **named: Any) -> list[Claimed]:
+        claimed = claim(*given, **named)
+        if claimed and not lost:
+            lost.append(claimed)
+            if told == "stop":
+                one.drain.stop()
+            raise OperationalError("the connection was lost after the commit")
+        return claimed
+
+    monkeypatch.setattr(loop.tasks, "claim", claim_unheard)
+    task = cast.filed(board, anna)
+    one.open = False
+    assert one.drain.run().reason == ("stopped" if told == "stop" else "all-completed")
+    assert lost
+    row = cast.fresh(task)
+    assert (row.status, row.abandonments) == (Status.PENDING if told == "stop" else Status.COMPLETED, 0)
+    assert Event.objects.filter(task=task.pk, kind="task.handed_back").count() == 1
 
 
 def test_a_worker_that_blocks_the_loop_is_named_and_loses_nobodys_lease(
