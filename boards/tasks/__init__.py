@@ -7,6 +7,7 @@ chain first, answers a typed result, and raises a `boards.errors.Refusal` for wh
 from boards.tasks import cascade as _payers  # registers its debts
 from boards.tasks.aftermath import WITHDRAW
 from boards.tasks.by_people import claim_for_person, person_ticket
+from boards.tasks.claims import MAX_BATCH as MAX_CLAIMED
 from boards.tasks.claims import abandon_spent, claim, mint
 from boards.tasks.current import current_claim
 from boards.tasks.decisions import Options
@@ -80,6 +81,7 @@ from boards.tasks.verbs import (
 from boards.tasks.waiting import get_task
 
 __all__ = [
+    "MAX_CLAIMED",
     "TASK_FIELD_RULES",
     "WITHDRAW",
     "Claimed",

@@ -92,8 +92,8 @@ class Start:
     words: str
 
 
-# Called in the claim's transaction with what it took, perhaps again where that is repeated; answers the start of each,
-# in the same order. What it raises undoes the claim.
+# Called with what a claim took; answers the start of each, in the same order. Either in the claim's transaction, where
+# what it raises undoes the claim and it may be called again, or right after the commit where `first_words` said all.
 Begin = Callable[[Sequence[Claimed]], Sequence[Start]]
 # Who acts for an assignee in a space.
 Acts = Callable[[str, int], Chain]

@@ -159,7 +159,7 @@ class Drain:
         return bool(runs)
 
     def _claim(self) -> bool:
-        free = self._work.room(self.options.concurrency)
+        free = min(self._work.room(self.options.concurrency), tasks.MAX_CLAIMED)
         if free < 1 or self._shutdown.asked or self._claimed_once or self._untold:
             return False
         if not self._look_everywhere and not self._dirty:

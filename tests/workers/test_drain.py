@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Callable
 
@@ -148,6 +149,25 @@ def test_a_board_runs_no_more_at_once_than_its_concurrency(
     one = drain(concurrency=8)
     one.until(lambda: Task.objects.filter(status=Status.COMPLETED).count() == len(filed))
     assert max(most) == 2
+
+
+def test_a_drain_with_room_for_more_than_one_claim_gives_asks_again_at_once(
+    board: Board, anna: Chain, drain: Callable[..., InProcess]
+) -> None:
+    over = threading.Event()
+
+    @worker("writer")
+    async def write(task):
+        while not over.is_set():
+            await asyncio.sleep(0.05)
+
+    count = tasks.MAX_CLAIMED + 1
+    Board.objects.filter(pk=board.pk).update(concurrency=count)
+    tasks.file_tasks(anna, board, [tasks.Filing(goal=f"Part {n}", assignee="writer") for n in range(count)])
+    one = drain(concurrency=count, poll_s=600)
+    one.until(lambda: len(one.drain._work.running) == count)
+    over.set()
+    one.until(lambda: not one.drain._work.running)
 
 
 def test_tasks_of_nobody_go_to_the_default_worker(board: Board, anna: Chain, drain: Callable[..., InProcess]) -> None:
