@@ -20,6 +20,20 @@ class BadSchema(ValueError):
     """The schema cannot judge anything. The text says why, as a sentence."""
 
 
+def mismatch(schema: Any, value: Any, name: str) -> str:
+    """What a board's schema has against the value: a sentence with the place; "" where nothing, or no schema."""
+    if schema is None:
+        return ""
+    try:
+        found = faults(schema, value)
+    except BadSchema as bad:
+        return f"The {name} cannot be judged by the board's schema. {bad}"
+    for fault in found:
+        place = "/".join(str(part) for part in fault.absolute_path)
+        return f"The {name} does not match the board's schema at {name}/{place}: {fault.message[:500]}"
+    return ""
+
+
 def faults(schema: Any, value: Any) -> list[ValidationError]:
     """What the schema has against the value, empty where nothing. Raises BadSchema."""
     try:

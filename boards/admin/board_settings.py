@@ -16,7 +16,7 @@ from django.urls import reverse
 from django.utils.translation import gettext as _now
 from django.utils.translation import gettext_lazy as _
 
-from boards import actors, outbound
+from boards import actors, outbound, schemas
 from boards.admin.window import InMySpaces, OfMySpaces, operates, spaces_of
 from boards.errors import PartitionFixed
 from boards.event_log import Entry, record
@@ -149,11 +149,26 @@ class BoardForm(forms.ModelForm):
                 raise ValidationError(refusal.sentence) from refusal
         return chosen
 
+    def clean_input_schema(self) -> Any:
+        return _schema(self.cleaned_data["input_schema"])
+
+    def clean_output_schema(self) -> Any:
+        return _schema(self.cleaned_data["output_schema"])
+
     def clean_default_worker(self) -> str:
         name: str = self.cleaned_data["default_worker"]
         if name and not (self.instance.pk and self.instance.roster.filter(name=name).exists()):
             raise ValidationError(_("That name is not on the roster of this board. Add it there first."))
         return name
+
+
+def _schema(given: Any) -> Any:
+    """The schema as it is kept; refused where it could judge nothing: otherwise each filing would be."""
+    try:
+        schemas.faults({} if given is None else given, {})
+    except schemas.BadSchema as bad:
+        raise ValidationError(str(bad)) from bad
+    return given
 
 
 @admin.register(Board)

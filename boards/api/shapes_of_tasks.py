@@ -110,6 +110,10 @@ class ReleaseBody(Body):
     assignee: Given[str | None] = Field(None, description="Who it goes to; left out, it stays as it is.")
 
 
+class AcceptBody(Body):
+    words: Given[str] = Field("", description="What is said of it, if anything: it stands with the verdict.")
+
+
 class SendBackBody(Body):
     words: Given[str] = Field(description="What is missing: the next attempt reads it.")
 

@@ -13,6 +13,7 @@ from boards.api import finding
 from boards.api.operations import Answer, Call, operation
 from boards.api.shapes import cursor_after, key_in, said
 from boards.api.shapes_of_tasks import (
+    AcceptBody,
     BatchBody,
     CancelBody,
     ListQuery,
@@ -113,10 +114,10 @@ def retry_task(call: Call) -> Answer:
     return _write(call, "retry", lambda task: tasks.retry(call.chain, task))
 
 
-@operation("accept_task", "POST", f"{_TASK}/accept", Scope.DECIDE, Written, body=NoBody, repeats=True)
+@operation("accept_task", "POST", f"{_TASK}/accept", Scope.DECIDE, Written, body=AcceptBody, repeats=True)
 def accept_task(call: Call) -> Answer:
     """Accept what was handed in. Only its checker may, and never whoever handed it in."""
-    return _write(call, "accept", lambda task: tasks.accept(call.chain, task))
+    return _write(call, "accept", lambda task: tasks.accept(call.chain, task, call.body.words))
 
 
 @operation("send_back_task", "POST", f"{_TASK}/send_back", Scope.DECIDE, Written, body=SendBackBody, repeats=True)

@@ -19,6 +19,7 @@ from boards.locks import engine_transaction
 from boards.models import AgentCheck, Board, Debt, Task, TranscriptItem
 from boards.states import Status
 from boards.tasks import accept, aftermath, file_task, rows, send_back
+from boards.tasks.cleaning import MAX_WORDS
 from boards.tasks.types import Filing
 
 KIND: Final = aftermath.LATE_CHECK
@@ -54,7 +55,7 @@ def hand_to_checker(task_key: int, attempt: int) -> AgentCheck | None:
         leave_to_person(row.pk, attempt, f"{row.checker} has sent it back {_send_backs(row)} times.")
         return None
     try:
-        made = file_task(chain, row.board, _filing(row), allow_same=True)
+        made = file_task(chain, row.board, _filing(row), allow_same=True, judged=False)
     except errors.Refusal as refusal:
         leave_to_person(row.pk, attempt, f"{row.checker} could not be asked: {refusal.sentence}")
         return None
@@ -74,7 +75,7 @@ def carry_out(check_key: int) -> None:
         return
     chain = _verdict_chain(row, check.agent)
     if verdict == AgentCheck.Verdict.ACCEPTED:
-        accept(chain, row)
+        accept(chain, row, words)
     elif verdict == AgentCheck.Verdict.SENT_BACK:
         send_back(chain, row, words)
     else:
@@ -88,11 +89,12 @@ def verdict_of(check: Task) -> tuple[str, str]:
         return AgentCheck.Verdict.NONE, f"Its check is {label}: {check.error[:2000]}"
     said = check.output.get("verdict", check.output.get("accepted")) if isinstance(check.output, Mapping) else None
     words = check.output.get("words") or check.output.get("feedback") if isinstance(check.output, Mapping) else ""
+    words = str(words or "")[:MAX_WORDS]
     told = said if isinstance(said, bool) else str(said or "").strip().lower().replace(" ", "_").replace("-", "_")
     if told is True or told in _YES:
-        return AgentCheck.Verdict.ACCEPTED, str(words or "")
+        return AgentCheck.Verdict.ACCEPTED, words
     if told is False or told in _NO:
-        return AgentCheck.Verdict.SENT_BACK, str(words or "The checker gave no reason.")
+        return AgentCheck.Verdict.SENT_BACK, words or "The checker gave no reason."
     return AgentCheck.Verdict.NONE, "Its check ended without a verdict."
 
 

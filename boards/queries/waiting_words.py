@@ -208,8 +208,9 @@ def _assigned(it: Mapping[str, Any]) -> _TaskWords:
 
 
 def _stuck(it: Mapping[str, Any]) -> _TaskWords:
-    tries = max(it["failures"], 1)
+    tries = it["failures"]  # none where its workers were lost, which is no failure of its own
     words = ngettext("Stuck after %(count)d try", "Stuck after %(count)d tries", tries) % {"count": tries}
+    words = words if tries else _("Stuck: its worker was lost")
     acts = (RowAct("retry", _("Retry"), "task"), RowAct("", _("Skip…"), "open"))
     return words, it["completed_at"], acts, "stuck"
 

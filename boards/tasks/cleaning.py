@@ -27,6 +27,7 @@ MAX_LINE: Final = 65_536
 MAX_TITLE: Final = 200
 MAX_LABELS: Final = 50
 MAX_REASON: Final = 10_000
+MAX_WORDS: Final = 100_000  # of a checker
 MAX_KEY: Final = 200
 MAX_CHOICE: Final = 1_000
 FIRST_YEAR, LAST_YEAR = 1970, 9000

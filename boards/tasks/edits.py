@@ -16,7 +16,7 @@ from boards.locks import engine_transaction, lock_board
 from boards.models import Board, Task, TaskDep
 from boards.states import TERMINAL, Status
 from boards.tasks import aftermath, by_keys, cleaning, decisions, partitions, rows, verbs
-from boards.tasks.filed_fields import dependency_ended, dependency_loop, not_on_board, not_on_roster
+from boards.tasks.filed_fields import check_input, dependency_ended, dependency_loop, not_on_board, not_on_roster
 from boards.tasks.types import Reason, Recorded, TaskWriteOutcome
 
 Rule = Literal["before_start", "until_finished"]
@@ -124,6 +124,8 @@ def _edit(chain: Chain, task: Task | int, fields: dict[str, Any], unless_it_star
     by_keys.require_edit(chain, row, changes)
     refuse_follow_up_assignee(row, changes)
     check_names(row.board, changes, row)
+    if "input" in changes:
+        check_input(row.board, changes["input"])
     if dependencies is not None:
         changes |= _replace_deps(row, dependencies)
         if unless_it_starts and _starts(row, changes["unmet_deps"], status):

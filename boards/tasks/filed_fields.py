@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, Final
 
-from boards import errors
+from boards import errors, schemas
 from boards.models import Board
 from boards.states import HoldKind, Status
 from boards.tasks import cleaning
@@ -50,6 +50,12 @@ def checked_filing(filing: Filing, board: Board) -> Filing:
         stage=filing.stage,
         required=filing.required,
     )
+
+
+def check_input(board: Board, value: Any, **facts: Any) -> None:
+    """Raise InvalidInput where the board's schema does not take the input (spec: 03 section 1)."""
+    if problem := schemas.mismatch(board.input_schema, value, "input"):
+        raise errors.InvalidInput(problem, field="input", **facts)
 
 
 def not_on_roster(name: str, board: Board, names: Iterable[str], **facts: Any) -> errors.UnknownAssignee:

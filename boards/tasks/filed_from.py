@@ -27,6 +27,7 @@ class Context:
     allow_same: bool = False
     idempotency_key: str = ""
     claim: Ticket | None = None
+    judged: bool = True  # by the board's schema of inputs
     partition: str = ""  # computed from the chain; no caller gives it
 
 

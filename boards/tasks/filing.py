@@ -34,6 +34,7 @@ from boards.tasks import (
     straight,
 )
 from boards.tasks.filed_fields import (
+    check_input,
     checked_filing,
     dependency_ended,
     dependency_loop,
@@ -59,14 +60,16 @@ def file_task(
     allow_same: bool = False,
     idempotency_key: str = "",
     claim: Ticket | None = None,
+    judged: bool = True,
     **named: Any,
 ) -> Task:
     """File one task. Raises a Refusal with one of the codes of 01 section 3; nothing is written then.
 
     `claim`: of the task that files it, which is `filed_by_task`; raises LostClaim where that has moved on, or was
-    handed in. In a worker's turn both are its own, `current_claim()`, where the caller names none.
+    handed in. In a worker's turn both are its own, `current_claim()`, where the caller names none. `judged` False: an
+    input of our own make, which the board's schema does not speak of.
     """
-    context = Context(visit, filed_by_task, session_id, allow_same, idempotency_key, claim)
+    context = Context(visit, filed_by_task, session_id, allow_same, idempotency_key, claim, judged)
     return _file(chain, board, [filing or filing_of(named)], context)[0]
 
 
@@ -115,6 +118,7 @@ def _straight_on(chain: Chain, board: Board, filings: Sequence[Filing], context:
     """
     if (
         joins_another()
+        or board.input_schema is not None
         or len(filings) > 1
         or context.visit
         or context.filed_by_task
@@ -150,6 +154,8 @@ def _write(chain: Chain, board: Board, filings: Sequence[Filing], context: Conte
     stored = idempotency.row_of(chain, "file", context.idempotency_key, digest)
     if stored is not None and stored.result is not None:
         return _stored_result(board, context.partition, stored)
+    if context.judged:
+        _judge(board, filings)
     filings, roots = follow_ups.resolve(board, context.partition, filings)
     filed_from.check_parent(chain, context)
     hashes = [cleaning.goal_hash(filing.goal) for filing in filings]
@@ -165,6 +171,18 @@ def _write(chain: Chain, board: Board, filings: Sequence[Filing], context: Conte
     if stored is not None:
         IdempotencyKey.objects.filter(pk=stored.pk).update(result=[task.public_id for task in tasks])
     return tasks
+
+
+def _judge(board: Board, filings: Sequence[Filing]) -> None:
+    """By the board's schema, which may have changed since an earlier call under the same idempotency key.
+
+    A follow-up without an input of its own goes on with its root's, which was judged.
+    """
+    if board.input_schema is None:
+        return
+    for index, filing in enumerate(filings):
+        if filing.input or not filing.follow_up_of:
+            check_input(board, filing.input, index=index)
 
 
 def _digest(board: Board, context: Context, given: Sequence[Filing]) -> str:

@@ -18,7 +18,7 @@ from boards.models import Attempt, Task
 from boards.states import Status, Verb
 from boards.tasks import by_keys, check_words, partitions, rows
 from boards.tasks.aftermath import WITHDRAW, WITHDRAWN_WORDS
-from boards.tasks.cleaning import MAX_REASON, checked_text, required_text
+from boards.tasks.cleaning import MAX_REASON, MAX_WORDS, checked_text, required_text
 from boards.tasks.decisions import Options
 from boards.tasks.endings import Settlement, settle, settle_many
 from boards.tasks.types import Recorded, TaskWriteOutcome, Ticket
@@ -174,18 +174,19 @@ def reclaim(chain: Chain, task: Task | int) -> TaskWriteOutcome:
 
 @engine_transaction
 def accept(
-    chain: Chain, task: Task | int, *, shown: int = 0, if_allowed: bool = False, write: str = ""
+    chain: Chain, task: Task | int, words: str = "", *, shown: int = 0, if_allowed: bool = False, write: str = ""
 ) -> TaskWriteOutcome:
-    """The checker takes the result; whoever handed it in never may.
+    """The checker takes the result, with words if there are any; whoever handed it in never may.
 
     `shown`: the attempt whose result the checker read, 0 where nobody says. Another one that was handed in since raises
     DraftChanged; a result that somebody has decided on raises AlreadyChecked with who, what and when. Raises
     IllegalTaskTransition where none waits, or declines with `if_allowed`; raises TaskNotFound, Forbidden.
     """
     row = _checkable(chain, task)
-    if shown and (repeat := _bound_to(chain, row, shown, Verb.ACCEPT)):
+    text = checked_text(words, "words", MAX_WORDS)
+    if shown and (repeat := _bound_to(chain, row, shown, Verb.ACCEPT, text)):
         return repeat
-    return settle(Settlement(Verb.ACCEPT, chain, row.pk, Options(if_allowed=if_allowed), receipt=write))
+    return settle(Settlement(Verb.ACCEPT, chain, row.pk, Options(if_allowed=if_allowed), text=text, receipt=write))
 
 
 @engine_transaction
@@ -196,7 +197,7 @@ def send_back(
     InvalidInput without words.
     """
     row = _checkable(chain, task)
-    text = required_text(words, "words", 100_000)
+    text = required_text(words, "words", MAX_WORDS)
     if shown and (repeat := _bound_to(chain, row, shown, Verb.SEND_BACK, text)):
         return repeat
     return settle(Settlement(Verb.SEND_BACK, chain, row.pk, Options(if_allowed=if_allowed), text=text, receipt=write))

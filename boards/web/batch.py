@@ -26,7 +26,7 @@ from boards.tasks.types import Filing
 from boards.web.batch_lines import Line, filings_of, read_lines
 from boards.web.board import is_elsewhere
 from boards.web.members import MemberRequest, member_page
-from boards.web.task_fields import Texts, read_fields
+from boards.web.task_fields import Texts, read_fields, said_of_field
 
 SHARED: Final = ("assignee", "checker", "priority", "max_attempts", "due_at", "labels")
 
@@ -92,7 +92,9 @@ def _file(request: MemberRequest, board: Board, filings: Sequence[Filing]) -> in
 
 
 def _filed(request: MemberRequest, board: Board, count: int) -> HttpResponse:
-    messages.success(request, ngettext("Filed %(n)s task.", "Filed %(n)s tasks.", count) % {"n": count})
+    messages.success(
+        request, ngettext("Filed %(n)s task.", "Filed %(n)s tasks.", count) % {"n": count}, f"draft:batch/{board.slug}/"
+    )
     return redirect("web:board", board.slug)
 
 
@@ -101,7 +103,8 @@ def _refused(refusal: Refusal, lines: Sequence[Line], filings: Sequence[Filing])
     field = str(refusal.facts.get("field", ""))
     index = _index_of(refusal, filings)
     if index is None or (field in SHARED and not (field == "assignee" and lines[index].assignee)):
-        return ({field: refusal.sentence}, []) if field in SHARED else ({}, [Wrong(refusal.sentence)])
+        told = said_of_field(field, refusal.sentence)
+        return ({field: told}, []) if field in SHARED else ({}, [Wrong(refusal.sentence)])
     same, twin = isinstance(refusal, AlreadyOpen), str(refusal.facts.get("task_id", ""))
     return {}, [Wrong(refusal.sentence, lines[index].number, lines[index].short, same, twin if same else "")]
 

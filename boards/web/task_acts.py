@@ -122,7 +122,8 @@ def _hand_back(chain: Chain, task: Task, form: QueryDict) -> str:
 
 
 def _accept(chain: Chain, task: Task, form: QueryDict) -> str:
-    return _landed(tasks.accept(chain, task, shown=_shown(form)), _("Accepted."))
+    words = form.get("words", "").strip()
+    return _landed(tasks.accept(chain, task, words, shown=_shown(form)), _("Accepted."))
 
 
 def _send_back(chain: Chain, task: Task, form: QueryDict) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any, Final
@@ -26,6 +26,8 @@ TEXTS: Final = (
     *("assignee", "checker", "priority", "max_attempts", "due_at"),
 )
 MAX_DEPS: Final = 100
+MAX_OPTIONS: Final = 6
+MAX_OPTION: Final = 200  # characters: a choice of the form, which no button cuts
 _ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._~-]{0,199}")
 
 
@@ -112,17 +114,47 @@ def read_fields(texts: Texts, only: Iterable[str] = TEXTS) -> tuple[dict[str, An
     return values, errors
 
 
+def said_of_field(name: str, sentence: str) -> str:
+    """The engine's sentence about a field, under the name that the field has in the form."""
+    first, _space, rest = sentence.partition(" ")
+    if first != name or name not in _NAMES:
+        return sentence
+    return f"{_NAMES[name]()} {rest}"
+
+
 def read_question(form: QueryDict, errors: dict[str, str]) -> list[HoldFiling]:
-    """The question or confirm to be answered before the task can start, where one is asked."""
+    """The question or confirm to be answered before the task can start, where one is asked.
+
+    Whoever filled in a part of it wanted to be asked: what is missing is refused in `errors`, so that the task does not
+    start without the answer.
+    """
     prompt = form.get("question", "").strip()
+    lines = [line.strip() for line in form.get("question_options", "").splitlines() if line.strip()]
+    kind = HoldKind.CONFIRM if form.get("question_kind") == "confirm" else HoldKind.QUESTION
+    if wrong := _wrong_question(prompt, kind, lines):
+        errors["holds"] = wrong
     if not prompt:
         return []
-    lines = [line.strip() for line in form.get("question_options", "").splitlines() if line.strip()]
-    if len(lines) == 1 or len(lines) > 6:
-        errors["holds"] = _("Give two to six options, one a line, or none.")
-    kind = HoldKind.CONFIRM if form.get("question_kind") == "confirm" else HoldKind.QUESTION
-    options = [{"value": line[:100], "label": line[:200], "description": ""} for line in lines]
+    options = [{"value": line, "label": line, "description": ""} for line in lines]
     return [HoldFiling(kind, prompt, options=options if kind == HoldKind.QUESTION else ())]
+
+
+def _wrong_question(prompt: str, kind: HoldKind, options: Sequence[str]) -> str:
+    """What stands in the way of asking this, as a sentence; "" where nothing does."""
+    if not prompt and options:
+        return _("Write the question that these options answer, or empty them.")
+    if not prompt and kind == HoldKind.CONFIRM:
+        return _("Write the question that is answered with yes or no.")
+    if kind == HoldKind.CONFIRM and options:
+        return _("Yes or no are its answers: empty the options, or let one of them be the answer.")
+    if len(options) == 1 or len(options) > MAX_OPTIONS:
+        return _("Give two to six options, one a line, or none.")
+    if long := next((n for n, option in enumerate(options, 1) if len(option) > MAX_OPTION), 0):
+        return _("Option %(number)d is longer than %(most)d characters. Shorten it, or tell it in the question.") % {
+            "number": long,
+            "most": MAX_OPTION,
+        }
+    return ""
 
 
 def _whole(texts: Texts, name: str, sentence: str) -> int:
@@ -198,6 +230,20 @@ def _lenient_moment(texts: Texts) -> datetime | None:
     return moment
 
 
+# What the form calls a field whose name in the engine is another one.
+_NAMES: Final = {
+    "goal": lambda: _("The goal"),
+    "title": lambda: _("The title"),
+    "context": lambda: _("The context"),
+    "input": lambda: _("The input"),
+    "labels": lambda: _("Labels"),
+    "assignee": lambda: _("The assignee"),
+    "checker": lambda: _("The checker"),
+    "priority": lambda: _("Priority"),
+    "max_attempts": lambda: _("Tries"),
+    "due_at": lambda: _("The due time"),
+    "id": lambda: _("The id"),
+}
 _READERS: Final = {
     "goal": lambda texts: texts.fields.get("goal", "").replace("\r\n", "\n").strip(),
     "title": lambda texts: texts.get("title"),

@@ -27,7 +27,7 @@ from boards.tasks.types import Filing
 from boards.web.answers import with_toast
 from boards.web.board import is_elsewhere
 from boards.web.members import MemberRequest, member_page
-from boards.web.task_fields import TEXTS, Texts, read_fields, read_question, texts_again, texts_of
+from boards.web.task_fields import TEXTS, Texts, read_fields, read_question, said_of_field, texts_again, texts_of
 
 # The field that a refusal is about, where the engine names none.
 _FIELD_OF: Final = {
@@ -141,7 +141,7 @@ def _file(request: MemberRequest, board: Board, filing: Filing) -> Task:
 def _filed(request: MemberRequest, board: Board, task: Task) -> HttpResponse:
     """On to the new task; from the drawer the drawer closes, and a toast leads there."""
     if not request.htmx:
-        messages.success(request, _("Filed."))
+        messages.success(request, _("Filed."), extra_tags=f"draft:new/{board.slug}/")
         return redirect("web:task", board.slug, task.public_id)
     address = resolve_url("web:task", board.slug, task.public_id)
     response = with_toast(HttpResponse(status=204), _("Filed."), href=address, link=_("Open"))
@@ -158,7 +158,7 @@ def _save(request: MemberRequest, task: Task, values: dict[str, Any]) -> str:
 def _errors(refusal: Refusal) -> dict[str, str]:
     """The refusal under the field that it is about, or at the head of the form."""
     name = str(refusal.facts.get("field", "") or _FIELD_OF.get(refusal.code, ""))
-    return {name if name in {*TEXTS, "id", "holds"} else "form": refusal.sentence}
+    return {name if name in {*TEXTS, "id", "holds"} else "form": said_of_field(name, refusal.sentence)}
 
 
 def _changed_meanwhile(form: QueryDict, changed: list[str], stored: Texts) -> dict[str, str]:

@@ -1,26 +1,19 @@
-"""What a board demands of the results on it, whatever kind of worker hands them in (spec: 03 section 1). Pure."""
+"""What a board demands of the results on it, whatever kind of worker hands them in (spec: 03 section 1)."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from boards import schemas
-from boards.models import Board
+from boards.models import AgentCheck, Task
 
 
-def problem(board: Board, output: Any, *, given: bool) -> str:
+def problem(task: Task, output: Any, *, given: bool) -> str:
     """Why this result fails its attempt, as a sentence; "" where the board takes it. `given`: whether there is one, so
-    that null may be it.
+    that null may be it. An agent's verdict on another result is none of the results that the board speaks of.
     """
-    if board.output_schema is None:
+    if task.board.output_schema is None or AgentCheck.objects.filter(check_task=task.pk).exists():
         return ""
     if output is None and not given:
         return "The worker ended without result, and this board demands one."
-    try:
-        faults = schemas.faults(board.output_schema, output)
-    except schemas.BadSchema as bad:
-        return f"The output cannot be judged by the board's schema. {bad}"
-    for fault in faults:
-        place = "/".join(str(part) for part in fault.absolute_path)
-        return f"The output does not match the board's schema at output/{place}: {fault.message[:500]}"
-    return ""
+    return schemas.mismatch(task.board.output_schema, output, "output")

@@ -195,7 +195,7 @@ def complete(own: Held, output: Any, idempotency_key: str, *, given: bool) -> Ta
     row, key = own.task, own.ticket.task_key
     if not given and row.output_is_checkpoint:
         output, given = row.output, True
-    words = outputs.problem(row.board, output, given=given)
+    words = outputs.problem(row, output, given=given)
 
     def hand_in() -> TaskWriteOutcome:
         if words:
@@ -284,9 +284,8 @@ def _keep_aside(own: Held, text: str) -> None:
     lines = TranscriptItem.objects.filter(task=ticket.task_key, attempt=ticket.attempt)
     if attempt is None or attempt in handed_in or lines.filter(kind=TranscriptItem.Kind.LATE).exists():
         return
-    words = f"Late result, kept aside: {text}"
     tasks.add_transcript(
-        ticket.task_key, ticket.attempt, TranscriptItem.Kind.LATE, words, own.who, session_id=_session(own)
+        ticket.task_key, ticket.attempt, TranscriptItem.Kind.LATE, text, own.who, session_id=_session(own)
     )
 
 

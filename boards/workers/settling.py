@@ -104,12 +104,12 @@ def hand_back(run: Run, reason: str = "The drain shut down.") -> Settlement:
 
 
 def _finished(run: Run, ending: Finished) -> Settlement:
-    output, board = ending.output, run.task.board
+    output = ending.output
     if output is None and run.port is not None:
         output = run.port.checkpoint
     if words := plain_json.problem(output, "output"):
         return _fail(run, f"The result cannot be stored: {words}")
-    if words := outputs.problem(board, output, given=ending.has_result):
+    if words := outputs.problem(run.task, output, given=ending.has_result):
         return _fail(run, words)
     key = run.ticket.task_key
     return Settlement(Verb.COMPLETE, run.chain, key, _options(run), output=output, receipt=run.receipt)
@@ -226,7 +226,7 @@ def _keep_aside(run: Run, scribe: Scribe) -> None:
         text = run.ending.error
     else:
         return
-    scribe.put(_line(run, f"Late result, kept aside: {text}", TranscriptItem.Kind.LATE))
+    scribe.put(_line(run, text, TranscriptItem.Kind.LATE))
 
 
 def _tell_detail(run: Run, scribe: Scribe) -> None:

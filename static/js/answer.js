@@ -1,8 +1,9 @@
-// Answers to questions: notes keep their drafts, a refusal stands in its own form and gets the focus, and what was
-// decided hands the focus on. Nothing but a press of a button (or its key) ever answers; Escape and leaving do not.
+// Answers to questions: notes keep their drafts, a refusal stands in its own form and leads back to what one writes
+// there, and what was decided hands the focus on. Nothing but a press of a button (or its key) ever answers; Escape and leaving do not.
 
 import "./ask_keys.js";
 import { forget, restore } from "./drafts.js";
+import { goOn } from "./refused.js";
 
 const NO_ANSWER = "The server did not answer. Nothing you wrote is lost; try again.";
 const FAILED = "The server could not take this. Nothing you wrote is lost; try again.";
@@ -52,7 +53,7 @@ document.addEventListener("htmx:afterRequest", ({ detail }) => {
   told = false;
   const place = live.querySelector("[data-wrong]") ?? live.closest("li")?.querySelector("[data-wrong]");
   if (live.closest("li, section")?.querySelector("[data-closed]")) lock(live);
-  place?.focus();
+  goOn(live, place, detail.xhr.status);
 });
 
 function decided(form) {

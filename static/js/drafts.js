@@ -29,5 +29,15 @@ export function forget(root) {
   }
 }
 
+// What a page before this one sent and the server took: it says so, with the head of the drafts' names. Nothing else does:
+// a form that was refused, or that never arrived, keeps what was written.
+function forgetTaken(head) {
+  try {
+    const taken = `draft:${document.body.dataset.user}:${head.replace(/^draft:/, "")}`;
+    for (const key of Object.keys(localStorage)) if (key.startsWith(taken)) localStorage.removeItem(key);
+  } catch { /* nothing was kept */ }
+}
+
 document.addEventListener("input", (event) => { if (event.target.dataset?.draft) keep(event.target); });
+for (const { dataset } of document.querySelectorAll("[data-taken]")) forgetTaken(dataset.taken);
 restore(document.body);

@@ -1,6 +1,7 @@
 // Single keys, the same on every page: a page offers what its keys do, one list (`?`) shows them all, and a key that has
 // nothing to do here says so. They never fire in a field, with a modifier, under a dialog or an open menu, nor where the
-// reader switched them off (WCAG 2.1.4; the switch stands in the list).
+// reader switched them off (WCAG 2.1.4; the switch stands in the list). On the sentence of a refusal one only moves on:
+// what is typed there was meant as words.
 
 const help = document.getElementById("keys");
 const toggle = help?.querySelector("[data-keys-on]");
@@ -48,7 +49,8 @@ function press(event) {
 function isFree(event) {
   const typing = event.target.closest?.("input:not([type=radio], [type=checkbox]), textarea, select, [contenteditable], [role=menu]");
   const modified = event.ctrlKey || event.metaKey || event.altKey;
-  return !typing && !modified && !event.defaultPrevented && !document.querySelector("dialog[open], details[data-menu][open]");
+  const refused = event.target.closest?.("[data-wrong]") && !REPEATS.test(event.key) && event.key !== "?";
+  return !typing && !refused && !modified && !event.defaultPrevented && !document.querySelector("dialog[open], details[data-menu][open]");
 }
 
 const keysOf = (line) => line.dataset.keys.split(" ");

@@ -1,8 +1,10 @@
 // The page of a task and its drawer: parts that read themselves again, and acts whose refusal stands in place.
 // Everything is bound by data- attributes and by delegation, so a part that is swapped in needs no set-up.
-// Drafts of texts are kept and put back by answer.js; here they are forgotten once they were taken.
+// Drafts of texts are kept and put back by drafts.js; here they are forgotten once they were taken.
 
+import { forget } from "./drafts.js";
 import { isBusy, putOff } from "./live_guard.js";
+import { goOn } from "./refused.js";
 import "./task_views.js";
 
 const on = (event, handle) => document.addEventListener(event, handle);
@@ -56,7 +58,10 @@ on("htmx:afterRequest", ({ detail }) => {
   const form = detail.elt;
   if (form.matches("[data-ask-form]") && detail.successful) readAgain();
   if (!form.matches("form[data-act]")) return;
-  if (!detail.successful) return say(form, sentenceOf(detail.xhr));
+  if (!detail.successful) {
+    say(form, sentenceOf(detail.xhr));
+    return goOn(form, form.querySelector("[data-wrong]"), detail.xhr.status);
+  }
   say(form, "");
   if (textOf(form) !== sent.get(form)) return;
   forget(form);
@@ -79,7 +84,6 @@ function say(form, sentence) {
   const wrong = form.querySelector("[data-wrong]");
   wrong.textContent = sentence;
   wrong.hidden = !sentence;
-  if (sentence) wrong.focus();
 }
 
 function sentenceOf(xhr) {
@@ -88,10 +92,4 @@ function sentenceOf(xhr) {
   } catch {
     return "This could not be sent. What you typed is still here: try again.";
   }
-}
-
-export function forget(form) {
-  try {
-    for (const field of form.querySelectorAll("[data-draft]")) localStorage.removeItem(`draft:${document.body.dataset.user}:${field.dataset.draft}`);
-  } catch { /* storage is refused: nothing was kept */ }
 }

@@ -1,6 +1,6 @@
-// The form of a task: one more field for a dependency as the last is filled, due times in the reader's own clock,
-// and drafts that are forgotten once the form was sent.
-import { forget } from "./task.js";
+// The form of a task: one more field for a dependency as the last is filled, due times in the reader's own clock. What
+// was written is forgotten when it was filed: here for a form in the drawer, in drafts.js for one of its own page.
+import { forget } from "./drafts.js";
 
 document.addEventListener("input", ({ target }) => {
   const fields = target.closest?.("[data-grow]");
@@ -24,7 +24,6 @@ function toOwnClock(root) {
 toOwnClock(document);
 document.addEventListener("htmx:load", ({ detail }) => toOwnClock(detail.elt));
 
-document.addEventListener("submit", ({ target }) => { if (target.matches("form[data-filing]:not([hx-post])")) forget(target); });
 document.addEventListener("htmx:afterRequest", ({ detail }) => {
   if (detail.elt.matches("form[data-filing]") && detail.xhr.status === 204) forget(detail.elt);
 });

@@ -10,7 +10,7 @@ from tests.commands.running import Up
 from tests.e2e.conftest import Person
 from tests.e2e.needs_desk import bert_checks, checks, forgive, hands_in_again, is_live, rows
 
-WORDS = "Name the authors, please."
+WORDS = "a name is missing: rather say who wrote it."  # its first letters are keys of the page
 
 
 def test_results_are_read_accepted_and_sent_back_with_the_keyboard_alone(operator: Person, product: Up) -> None:
@@ -28,8 +28,7 @@ def test_results_are_read_accepted_and_sent_back_with_the_keyboard_alone(operato
     page.keyboard.press("r")
     expect(opened.get_by_text("Say what is missing")).to_be_visible()
     forgive(operator, "422")
-    page.keyboard.press("n")
-    page.keyboard.type(WORDS)
+    page.keyboard.type(WORDS)  # at once: the focus is in the field, so that nothing of it is a key
     page.keyboard.press("Escape")
     page.keyboard.press("r")
     expect(rows(page)).to_have_count(1)
@@ -37,6 +36,30 @@ def test_results_are_read_accepted_and_sent_back_with_the_keyboard_alone(operato
     task = operator.opens("/b/readers/")
     task.get_by_role("link", name=re.compile("readers task 1")).click()
     expect(task.locator("#drawer").get_by_text(WORDS).first).to_be_visible()
+
+
+def test_words_typed_after_a_refusal_on_the_tasks_page_decide_nothing(operator: Person, product: Up) -> None:
+    checks(product, "typed", 1)
+    page = operator.opens("/b/typed/")
+    page.get_by_role("link", name=re.compile("typed task 0")).click()
+    drawer = page.locator("#drawer")
+    expect(drawer.get_by_role("heading", name="Is this result right?")).to_be_visible()
+    for way in (lambda: page.keyboard.press("r"), drawer.get_by_role("button", name=re.compile("^Send back")).click):
+        way()
+        expect(drawer.get_by_text("Say what is missing")).to_be_visible()
+        expect(drawer.get_by_label(re.compile("^Words for"))).to_be_focused()
+        page.keyboard.type("an")
+        page.keyboard.press("Escape")
+        expect(drawer.get_by_label(re.compile("^Words for"))).to_have_value("an")
+        drawer.get_by_label(re.compile("^Words for")).fill("")
+        drawer.locator("section.ask").focus()
+    refusal = drawer.locator("section.ask [data-wrong]")
+    refusal.focus()  # whoever goes back to the sentence does not decide by typing either
+    page.keyboard.type("ar")
+    expect(drawer.get_by_role("heading", name="Is this result right?")).to_be_visible()
+    page.keyboard.press("n")
+    expect(refusal).to_be_focused()
+    forgive(operator, "422")
 
 
 def test_a_long_result_is_folded_and_unfolds_in_the_row(operator: Person, product: Up) -> None:

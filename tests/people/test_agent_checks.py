@@ -50,11 +50,14 @@ def test_the_checker_gets_the_result_as_a_task_of_its_own_which_nobody_checks(de
     )
 
 
-@pytest.mark.parametrize("verdict", [{"verdict": "accept"}, {"accepted": True}, {"verdict": "Approved"}])
+@pytest.mark.parametrize(
+    "verdict", [{"verdict": "accept"}, {"accepted": True}, {"verdict": "Approved", "words": "Fine."}]
+)
 def test_a_verdict_that_accepts_completes_it_in_the_agents_name(desk: Desk, verdict: dict[str, Any]) -> None:
     task = says(desk, handed_in(desk, checker=cast.READER), verdict)
     assert task.status == Status.COMPLETED
     event = Event.objects.get(task=task, kind="task.checked")
+    assert event.data.get("text", "") == verdict.get("words", "")
     assert [hop["name"] for hop in event.chain] == [cast.READER, "checks"]
 
 

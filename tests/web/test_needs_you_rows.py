@@ -85,6 +85,11 @@ def test_what_got_stuck_waits_on_whoever_filed_it_and_on_operators(who):
     assert waiting(who.olga).total == 1 == needs_count(who.olga)
 
 
+def test_a_task_that_lost_its_workers_failed_no_try(who):
+    people.task(who, "Build", status="errored", error="Lost its worker 3 times.", failures=0)
+    assert waiting(who.anna).rows[0].words == "Stuck: its worker was lost"
+
+
 def test_the_stuck_task_of_a_flow_step_is_told_by_its_run_alone(who):
     failed = people.run(who, status="failed", error="“version” is not a version.")
     stay = people.visit(failed, "collect", Phase.FAILURE)

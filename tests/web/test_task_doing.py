@@ -112,6 +112,20 @@ def test_the_check_accepts_or_sends_back_with_words(desk):
     assert (status(sent_back), cast.fresh(sent_back).feedback) == (Status.PENDING, "Too long.")
 
 
+def test_words_that_come_with_a_yes_stand_with_the_verdict(desk):
+    task = desk.handed_in()
+    assert desk.does(task, "accept", words=" Well done, Writer. ", shown="1").status_code == 204
+    event = Event.objects.get(task=task.pk, kind="task.checked")
+    assert (event.data["verdict"], event.data["text"]) == ("accepted", "Well done, Writer.")
+    page = desk.client().get(reverse("web:task", args=["desk", task.public_id])).content.decode()
+    assert "accepted it: “Well done, Writer.”" in page
+    assert cast.fresh(task).feedback == ""
+    assert desk.does(task, "accept", words="Well done, Writer.", shown="1").status_code == 204  # the form, sent twice
+    late = desk.does(task, "accept", words="Other words.", shown="1")
+    assert late.status_code == 409
+    assert "Well done, Writer." in toast(late)["text"]
+
+
 def test_whoever_handed_in_cannot_accept(desk):
     task = desk.filed(assignee="ben", checker="person")
     assert desk.does(task, "claim", desk.ben).status_code == 204

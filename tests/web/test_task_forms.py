@@ -121,6 +121,63 @@ def test_one_option_is_no_choice(desk):
     assert "two to six options" in answer.content.decode()
 
 
+@pytest.mark.parametrize(
+    ("question", "says"),
+    [
+        ({"question_options": "Red\nBlue"}, "Write the question that these options answer"),
+        ({"question_kind": "confirm"}, "Write the question that is answered with yes or no"),
+        (
+            {"question": "Now?", "question_kind": "confirm", "question_options": "Red\nBlue"},
+            "Yes or no are its answers",
+        ),
+        ({"question": "Which?", "question_options": "Red\n" + "B" * 201}, "Option 2 is longer than 200 characters"),
+    ],
+)
+def test_a_question_that_is_filled_in_by_half_starts_no_task(desk, question, says):
+    answer = desk.files(**question)
+    assert answer.status_code == 422
+    page = answer.content.decode()
+    assert says in page
+    assert '<details class="behind" open>' in page
+    assert not Task.objects.exists()
+
+
+def test_long_options_are_kept_whole(desk):
+    long = [f"{'Very ' * 30}{color}" for color in ("red", "blue")]  # the first hundred characters are the same
+    assert desk.files(question="Which one?", question_options="\n".join(long)).status_code == 302
+    options = Hold.objects.get().options
+    assert [(option["value"], option["label"]) for option in options] == [(each, each) for each in long]
+
+
+def test_only_a_form_that_was_taken_lets_the_drafts_go(desk):
+    client = desk.client()
+    address = reverse("web:new_task", args=["desk"])
+    refused = client.post(address, {"goal": "Write", "priority": "x"})
+    assert "data-taken" not in refused.content.decode()
+    taken = client.post(address, {"goal": "Write"}, follow=True)
+    assert 'data-taken="draft:new/desk/"' in taken.content.decode()
+    batch = client.post(reverse("web:file_batch", args=["desk"]), {"text": "One\nTwo"}, follow=True)
+    assert 'data-taken="draft:batch/desk/"' in batch.content.decode()
+    assert "toast--error" not in batch.content.decode()
+
+
+def test_a_refusal_names_the_field_as_the_form_does(desk):
+    page = desk.files(max_attempts="0").content.decode()
+    assert "Tries must be a whole number from 1 to 1000000." in page
+    assert "max_attempts must" not in page
+
+
+def test_the_shape_that_the_board_asks_for_stands_at_the_input(desk):
+    desk.board.input_schema = {"required": ["file"]}
+    desk.board.save(update_fields=["input_schema"])
+    page = desk.files(input='{"page": 1}')
+    assert page.status_code == 422
+    assert "The input does not match the board&#x27;s schema at input/: &#x27;file&#x27; is a required property" in (
+        page.content.decode()
+    )
+    assert "The shape this board asks for" in page.content.decode()
+
+
 def test_the_same_goal_shows_the_open_one_and_may_be_filed_anyway(desk):
     first = cast.filed(desk.board, desk.chain, "Write the notes")
     form = {"goal": "write  the NOTES", "assignee": "writer", "form_key": "k1"}

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from boards.actors import Chain
-from boards.models import Board, RosterEntry, TranscriptItem
+from boards.models import AgentCheck, Board, RosterEntry, TranscriptItem
 from boards.states import Status
 from boards.workers.protocol import EndsForGood, worker
 from tests import cast
@@ -139,3 +139,20 @@ def test_a_schema_that_is_no_schema_fails_the_task_and_not_the_drain(
     assert "cannot be judged by the board's schema" in one.until_status(task, Status.ERRORED).error
     Board.objects.filter(pk=board.pk).update(output_schema=None)
     one.until_status(cast.filed(board, anna, "next"), Status.COMPLETED)
+
+
+def test_an_agents_verdict_is_none_of_the_results_that_the_board_speaks_of(
+    board: Board, anna: Chain, drain: Callable[..., InProcess]
+) -> None:
+    @worker("writer")
+    async def write(task):
+        return {"n": 1}
+
+    @worker("reader")
+    async def check(task):
+        return {"verdict": "accept"}
+
+    Board.objects.filter(pk=board.pk).update(output_schema={"required": ["n"]})
+    task = cast.filed(board, anna, assignee="writer", checker="reader")
+    drain().until_status(task, Status.COMPLETED)
+    assert AgentCheck.objects.get(task=task).verdict == "accepted"

@@ -14,7 +14,7 @@ from django.db import OperationalError, connection
 
 from boards import tasks
 from boards.actors import Chain
-from boards.models import Attempt, Board, Debt, Event, Process, Task
+from boards.models import Attempt, Board, Debt, Event, Process, Task, TranscriptItem
 from boards.states import Status
 from boards.tasks import Claimed
 from boards.workers import loop
@@ -114,7 +114,7 @@ def test_a_lost_claim_aborts_the_worker_and_its_late_result_is_kept_aside(
     go_on.set()
     row = one.until_status(task, Status.COMPLETED)
     assert (row.output, row.abandonments) == ("second", 1)
-    one.until(lambda: any("Late result" in line and "first" in line for line in transcript(task)))
+    one.until(lambda: '"first"' in TranscriptItem.objects.filter(task=task, kind="late").values_list("text", flat=True))
     assert Event.objects.filter(task=task.pk, kind="task.claimed", cause="lost worker").exists()
 
 
