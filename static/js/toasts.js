@@ -9,12 +9,14 @@ const NO_ANSWER = "The server did not answer. Nothing you typed is lost; try aga
 document.addEventListener("htmx:afterRequest", (event) => {
   const { xhr } = event.detail;
   const told = toastOf(xhr);
-  if (told) show(told);
+  if (told) { if (!standsThere(told, event)) show(told); }
   else if (xhr.status >= 400 && !tellsItself(event)) show({ text: problem(xhr.status), tone: "error" });
 });
 for (const failure of ["htmx:sendError", "htmx:timeout"]) {
   document.addEventListener(failure, (event) => { if (!tellsItself(event)) show({ text: NO_ANSWER, tone: "error" }); });
 }
+// An act of a task shows its refusal where it was pressed; a toast adds only a way on that the form has not.
+const standsThere = ({ tone, href }, { detail }) => tone === "error" && !href && detail.requestConfig?.elt?.matches?.("form[data-act]");
 // A form marked `data-tells` shows its own failures where they belong; what a page reads by itself fails in silence,
 // because the light says already that the page is not live.
 const tellsItself = ({ detail: { requestConfig } }) =>
