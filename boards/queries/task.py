@@ -33,6 +33,7 @@ from boards.queries import partitions
 from boards.queries.drains import silent_since
 from boards.queries.filed import waited_for
 from boards.queries.task_acts import Act, TaskView, act_for, acts_for, hits
+from boards.queries.task_log import EventPage, events_page
 from boards.queries.task_output import DiffLine, Shown, changes, shown
 from boards.queries.task_refs import (
     MAX_REFS,
@@ -45,7 +46,7 @@ from boards.queries.task_refs import (
     spend_of,
     start_state,
 )
-from boards.queries.task_words import EventLine, check_words, event_line, event_words
+from boards.queries.task_words import check_words, event_words
 from boards.queries.transcript import Line, Lines, lines_of
 from boards.states import LIVE, Status
 from boards.tasks.decisions import waits_for_filed
@@ -71,7 +72,6 @@ __all__ = [
 ]
 
 MAX_ATTEMPTS: Final = 50
-MAX_EVENTS: Final = 50
 # Each has a form of its own on the page.
 _AT_THE_HEAD: Final = frozenset(
     {"accept", "send_back", "complete", "hand_back", "claim", "steer", "follow_up", "file_again"}
@@ -106,18 +106,6 @@ class AttemptView:
     def ending_words(self) -> str:
         """How it ended, as the end of a sentence; what the checker made of it comes first."""
         return self.verdict or str(self.row.get_ending_display()).lower()
-
-
-@dataclass(frozen=True, slots=True)
-class EventPage:
-    """Newest first. `before`: the cursor of the next older page, or None."""
-
-    lines: list[EventLine]
-    before: int | None = None
-
-    @property
-    def newest(self) -> int:
-        return self.lines[0].key if self.lines else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,14 +254,6 @@ def lines_since(task: Task, number: int, seen: int) -> list[Line] | None:
     """What the open transcript does not show yet; None where that is more than a page."""
     page = lines_of(TranscriptItem.objects.filter(task=task.pk, attempt=number, pk__gt=seen))
     return None if page.before else page.lines
-
-
-def events_page(task: Task, member: Member, *, before: int = 0, since: int = 0) -> EventPage:
-    rows = Event.objects.filter(task=task.pk).order_by("-id")
-    rows = rows.filter(pk__lt=before) if before else rows
-    found = list(rows.filter(pk__gt=since)[: MAX_EVENTS + 1])
-    lines = [event_line(event, member.user_id) for event in found[:MAX_EVENTS]]
-    return EventPage(lines, lines[-1].key if len(found) > MAX_EVENTS else None)
 
 
 def _filed(task: Task) -> list[TaskRef]:

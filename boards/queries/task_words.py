@@ -27,6 +27,7 @@ class EventLine:
     phrase: str
     icon: str
     tone: str = ""
+    fold: str = ""  # of lines that are one as long as another with the same name comes
 
     @property
     def classes(self) -> str:
@@ -45,7 +46,13 @@ def event_line(event: Event, reader: int | None = None) -> EventLine:
     words, icon, tone = (
         _SENT_BACK if _is_sent_back(event) else _KINDS.get(event.kind) or _FAMILIES.get(family) or _OTHER
     )
-    return EventLine(event.pk, event.at, _actor(event, reader), words(event), icon, tone)
+    fold = f"reports-{event.attempt}" if is_report(event) else ""
+    return EventLine(event.pk, event.at, _actor(event, reader), words(event), icon, tone, fold)
+
+
+def is_report(event: Event) -> bool:
+    """Whether it only says that there was progress, as a worker may every second."""
+    return event.kind == "task.progressed" and not event.data.get("kept_open_by")
 
 
 def _is_sent_back(event: Event) -> bool:
@@ -220,7 +227,9 @@ def _unrecorded(event: Event) -> str:
 def _progressed(event: Event) -> str:
     if event.data.get("kept_open_by"):
         return f"handed in {_attempt(event)}, which stays open for the tasks it filed"
-    return f"reported progress{_after(_first(event, 'note', 'status_note'))}"
+    times = getattr(event, "times", 1)  # of the attempt's reports, where they are told as one
+    often = f" {times} times, last" if times > 1 else ""
+    return f"reported progress{often}{_after(_first(event, 'note', 'status_note'))}"
 
 
 def _other(event: Event) -> str:

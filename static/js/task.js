@@ -26,6 +26,7 @@ on("htmx:configRequest", ({ target, detail }) => {
 // gets its focus back from htmx, unless it is a field. What is folded open stays open.
 on("htmx:oobBeforeSwap", (event) => {
   const { target, fragment } = event.detail;
+  if (target.id === "event-list") return foldInto(target, fragment);
   if (!target.id?.startsWith("task-")) return;
   if (isTyped(target) || (isBusy(target) && !comesBack(document.activeElement, fragment))) {
     event.detail.shouldSwap = false;
@@ -39,6 +40,11 @@ on("htmx:oobBeforeSwap", (event) => {
     if (shown) details.open = shown.open;
   }
 });
+
+// A line that counts goes where its newest stands, and its older self goes.
+function foldInto(list, fragment) {
+  for (const { dataset } of fragment.querySelectorAll("[data-fold]")) list.querySelector(`[data-fold="${dataset.fold}"]`)?.remove();
+}
 
 const later = (part) => putOff(part.id, () => (isTyped(part) ? later(part) : readAgain()));
 const comesBack = (active, fragment) =>

@@ -63,6 +63,36 @@ def hands_in_again(product: Up, slug: str, text: str) -> None:
     run(product, f'{_BOARD.format(slug=slug)}\nhand_in("{text}")')
 
 
+def works(product: Up, slug: str) -> None:
+    """A board of its own whose worker has started one task."""
+    run(
+        product,
+        f"""
+{_BOARD.format(slug=slug)}
+tasks.file_task(chain, board, Filing("{slug} task", assignee="hand"))
+claim([Wanted(board.pk, {{"hand": 1}})], limit=1, lease_ms=3_600_000, claimed_by=here)
+""",
+    )
+
+
+def reports(product: Up, slug: str, numbers: range) -> None:
+    """The worker of the board's task reports: "read 0", "read 1" and so on."""
+    run(
+        product,
+        f"""
+{_BOARD.format(slug=slug)}
+from boards.models import Attempt, Task
+from boards.tasks import Ticket
+task = Task.objects.get(board=board)
+attempt = Attempt.objects.get(task=task, ended_at=None)
+facts = board.pk, "", task.pk, attempt.pk, task.public_id, task.attempts, task.grant_no
+ticket = Ticket(*facts, task.created_at, task.incarnation_id)
+for number in {list(numbers)}:
+    assert tasks.report_progress(agent, task, claim=ticket, note=f"read {{number}}").landed
+""",
+    )
+
+
 _BOARD = """
 from boards import actors, people, tasks
 from boards.models import Board, Member, RosterEntry
