@@ -30,7 +30,8 @@ def nursery(requests: socket.socket) -> None:
         for descriptor in descriptors:
             os.close(descriptor)
     requests.close()
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    for number in (signal.SIGCHLD, signal.SIGHUP):  # whoever runs the tests behind nohup ignores the second
+        signal.signal(number, signal.SIG_DFL)
     watch(descriptors[3])
     for number, descriptor in enumerate(descriptors[:3]):
         os.dup2(descriptor, number)
